@@ -1,0 +1,17 @@
+# One place for flags. Every target of the project links verbatim_flags.
+add_library(verbatim_flags INTERFACE)
+target_compile_options(verbatim_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+if(VERBATIM_WERROR)
+  target_compile_options(verbatim_flags INTERFACE -Werror)
+endif()
+if(VERBATIM_SANITIZE)
+  target_compile_options(verbatim_flags INTERFACE -fsanitize=${VERBATIM_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(verbatim_flags INTERFACE -fsanitize=${VERBATIM_SANITIZE})
+  if(VERBATIM_SANITIZE MATCHES "undefined")
+    target_compile_options(verbatim_flags INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+  if(VERBATIM_SANITIZE MATCHES "thread")
+    # GCC says that fences are not modelled; the code that needs one takes another way under ThreadSanitizer.
+    target_compile_options(verbatim_flags INTERFACE -Wno-tsan)
+  endif()
+endif()
