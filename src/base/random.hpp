@@ -13,7 +13,8 @@ class Random {
   [[nodiscard]] std::uint64_t bits() { return engine_(); }
   // Uniform in [0, bound); bound > 0. Not std::uniform_int_distribution, whose values differ between libraries.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(engine_()) * bound) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<Wide>(engine_()) * bound) >> 64);
   }
   // True with probability `rate` (0 … 1).
   [[nodiscard]] bool chance(double rate) {
