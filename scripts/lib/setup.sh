@@ -174,7 +174,8 @@ show_progress() { # LOG [QUIET_PATTERN]
         if IFS= read -r -t "$progress_seconds" line; then
             printf '%s\n' "$line" >&3
             if [[ -n $quiet && ! $line =~ $quiet ]]; then
-                say "    $line"
+                # ctest fills each line with dots up to the longest name of a test.
+                say "    ${line//......../}"
                 shown=$SECONDS
             else
                 newest=$line
@@ -186,6 +187,7 @@ show_progress() { # LOG [QUIET_PATTERN]
             if ((status <= 128)); then break; fi
         fi
         if ((SECONDS - shown >= progress_seconds)); then
+            newest=${newest:-no output yet}
             say "    … ${newest:0:110}"
             shown=$SECONDS
         fi

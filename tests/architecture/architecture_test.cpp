@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -61,6 +62,9 @@ Tree sample(const std::string& includer, const std::string& included) {
 struct Crossing {
   std::string includer;
   std::string included;
+  friend void PrintTo(const Crossing& crossing, std::ostream* stream) {
+    *stream << crossing.includer << " includes " << crossing.included;
+  }
 };
 class ForbiddenInclude : public ::testing::TestWithParam<Crossing> {};
 TEST_P(ForbiddenInclude, IsFound) {
