@@ -1,10 +1,12 @@
 # Well-kept libraries do what Verbatim does not exist for. Debian's names: libibverbs-dev libhwloc-dev libnuma-dev
-# libtomlplusplus-dev libfmt-dev libspdlog-dev libcli11-dev; tests add libgtest-dev libgmock-dev, benchmarks libbenchmark-dev.
+# libtomlplusplus-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev; tests add libgtest-dev libgmock-dev,
+# benchmarks libbenchmark-dev.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 pkg_check_modules(ibverbs REQUIRED IMPORTED_TARGET libibverbs)
 pkg_check_modules(mlx5 REQUIRED IMPORTED_TARGET libmlx5)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/ibverbs/provider.hpp"
 
 namespace verbatim::device {
 namespace {
@@ -21,6 +22,10 @@ DeviceDescription describe_if_usable(Context& context, ProviderKind kind, const 
 
 System::System(std::unique_ptr<Provider> ibverbs, std::unique_ptr<Provider> soft, std::filesystem::path sysfs)
     : ibverbs_(std::move(ibverbs)), soft_(std::move(soft)), sysfs_(std::move(sysfs)) {}
+
+System System::of_this_host() {
+  return System(make_ibverbs_provider(), nullptr);
+}
 
 Inventory System::list() {
   Inventory inventory;

@@ -13,6 +13,9 @@ namespace verbatim::device {
 
 class System {
  public:
+  // libibverbs and the soft device, as a program gets them.
+  [[nodiscard]] static System of_this_host();
+
   // Either provider may be missing. `sysfs` is where the places of devices are looked up.
   System(std::unique_ptr<Provider> ibverbs, std::unique_ptr<Provider> soft, std::filesystem::path sysfs = "/sys");
 
