@@ -1,9 +1,9 @@
 #include "base/log.hpp"
 
+#include <spdlog/sinks/stdout_sinks.h>
+
 #include <cstdlib>
 #include <memory>
-
-#include <spdlog/sinks/stdout_sinks.h>
 
 namespace verbatim {
 

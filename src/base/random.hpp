@@ -17,13 +17,10 @@ class Random {
     return static_cast<std::uint64_t>((static_cast<Wide>(engine_()) * bound) >> 64);
   }
   // True with probability `rate` (0 … 1).
-  [[nodiscard]] bool chance(double rate) {
-    return rate > 0 && static_cast<double>(engine_() >> 11) * 0x1.0p-53 < rate;
-  }
+  [[nodiscard]] bool chance(double rate) { return rate > 0 && static_cast<double>(engine_() >> 11) * 0x1.0p-53 < rate; }
 
  private:
   std::mt19937_64 engine_;
 };
-
 
 }  // namespace verbatim

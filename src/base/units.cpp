@@ -1,12 +1,12 @@
 #include "base/units.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "base/error.hpp"
 
@@ -18,7 +18,7 @@ struct DurationUnit {
   Duration length;
 };
 constexpr std::array duration_units{
-    DurationUnit{"min", std::chrono::minutes(1)},    DurationUnit{"s", std::chrono::seconds(1)},
+    DurationUnit{"min", std::chrono::minutes(1)},     DurationUnit{"s", std::chrono::seconds(1)},
     DurationUnit{"ms", std::chrono::milliseconds(1)}, DurationUnit{"us", std::chrono::microseconds(1)},
     DurationUnit{"ns", std::chrono::nanoseconds(1)},
 };
@@ -28,11 +28,12 @@ struct SizeUnit {
   std::uint64_t bytes;
 };
 constexpr std::uint64_t kibi = 1024;
+constexpr std::uint64_t mebi = kibi * kibi;
+constexpr std::uint64_t gibi = mebi * kibi;
 constexpr std::array size_units{
-    SizeUnit{"GiB", kibi * kibi * kibi}, SizeUnit{"G", kibi * kibi * kibi}, SizeUnit{"g", kibi * kibi * kibi},
-    SizeUnit{"MiB", kibi * kibi},        SizeUnit{"M", kibi * kibi},        SizeUnit{"m", kibi * kibi},
-    SizeUnit{"KiB", kibi},               SizeUnit{"K", kibi},               SizeUnit{"k", kibi},
-    SizeUnit{"B", 1},                    SizeUnit{"", 1},
+    SizeUnit{"GiB", gibi}, SizeUnit{"G", gibi}, SizeUnit{"g", gibi},   SizeUnit{"MiB", mebi},
+    SizeUnit{"M", mebi},   SizeUnit{"m", mebi}, SizeUnit{"KiB", kibi}, SizeUnit{"K", kibi},
+    SizeUnit{"k", kibi},   SizeUnit{"B", 1},    SizeUnit{"", 1},
 };
 
 std::string_view trim(std::string_view text) {
@@ -66,8 +67,8 @@ Duration parse_duration(std::string_view what, std::string_view text) {
     }
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: '{}' is not a duration; write a number and one of ns, us, ms, s, min, such as 640us", what,
-                          text));
+              fmt::format("{}: '{}' is not a duration; write a number and one of ns, us, ms, s, min, such as 640us",
+                          what, text));
 }
 
 std::uint64_t parse_size(std::string_view what, std::string_view text) {
@@ -82,8 +83,8 @@ std::uint64_t parse_size(std::string_view what, std::string_view text) {
     }
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: '{}' is not a size; write a whole number of bytes, or of KiB, MiB, GiB, such as 8KiB", what,
-                          text));
+              fmt::format("{}: '{}' is not a size; write a whole number of bytes, or of KiB, MiB, GiB, such as 8KiB",
+                          what, text));
 }
 
 std::string format_duration(Duration duration) {

@@ -87,7 +87,8 @@ class Context {
   [[nodiscard]] virtual ibv_qp_ex* qp_to_qp_ex(ibv_qp* qp) = 0;
   virtual int modify_qp(ibv_qp* qp, ibv_qp_attr& attributes, int mask) = 0;
   virtual int query_qp(ibv_qp* qp, ibv_qp_attr& attributes, int mask, ibv_qp_init_attr& init) = 0;
-  // As ibv_query_qp_data_in_order(3): whether RDMA-written bytes become visible in address order, so that memory can be polled.
+  // As ibv_query_qp_data_in_order(3): whether RDMA-written bytes become visible in address order, so that memory can be
+  // polled.
   virtual bool data_in_order(ibv_qp* qp, ibv_wr_opcode opcode) = 0;
   virtual int destroy_qp(ibv_qp* qp) = 0;
   virtual ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr& attributes) = 0;
