@@ -1,0 +1,96 @@
+#include "device/soft/shm/paths.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace verbatim::soft::shm {
+namespace {
+
+// A path lives as long as its wire; this bounds what a stream of short-lived peers with random GIDs can leave behind.
+constexpr std::size_t max_paths = 1U << 20;
+constexpr std::uint32_t peers_per_check = 16;
+
+}  // namespace
+
+bool Paths::GidOrder::operator()(const ibv_gid& a, const ibv_gid& b) const {
+  return std::memcmp(a.raw, b.raw, sizeof a.raw) < 0;
+}
+
+ShmPath& Paths::path(const ibv_gid& gid) {
+  const auto found = paths_.find(gid);
+  if (found != paths_.end()) return *found->second;
+  if (paths_.size() >= max_paths) {
+    throw Error(ErrorCode::no_space,
+                fmt::format("{} of {} paths to GIDs are used; open the device anew", paths_.size(), max_paths));
+  }
+  return *paths_.emplace(gid, std::make_unique<ShmPath>(gid)).first->second;
+}
+
+Peer* Paths::resolve(ShmPath& path) {
+  if (path.peer != nullptr) return path.peer;
+  std::optional<Mapping> instance = self_.registry->find(path.gid);
+  if (!instance) return nullptr;
+  path.peer = &connect(std::move(*instance));
+  return path.peer;
+}
+
+Peer* Paths::try_resolve(ShmPath& path, Time now) {
+  if (path.peer != nullptr) return path.peer;
+  if (now < path.resolve_at) return nullptr;
+  path.resolve_at = now + ShmPath::resolve_interval;
+  try {
+    return resolve(path);
+  } catch (const Error& error) {
+    log().warn("{}: no way to it: {}", gid_name(path.gid), error.what());
+    return nullptr;
+  }
+}
+
+Peer& Paths::connect(Mapping instance) {
+  const InstanceId id{reinterpret_cast<const Instance*>(instance.data())->id};
+  std::unique_ptr<Peer>& peer = peers_[id];
+  try {
+    if (!peer) peer = std::make_unique<Peer>(self_, std::move(instance));
+  } catch (...) {
+    peers_.erase(id);
+    throw;
+  }
+  return *peer;
+}
+
+ShmPath& Paths::heard_from(const ibv_gid& gid, InstanceId sender) {
+  ShmPath& found = path(gid);
+  if (found.peer == nullptr || found.peer->id() != sender) {
+    found.peer = nullptr;
+    found.resolve_at = Time::min();
+  }
+  return found;
+}
+
+void Paths::drop_dead(const Peer* keep) {
+  for (std::uint32_t checked = 0; checked < peers_per_check && checked < peers_.size(); ++checked) {
+    auto next = peers_.upper_bound(last_checked_);
+    if (next == peers_.end()) next = peers_.begin();
+    last_checked_ = next->first;
+    Peer& peer = *next->second;
+    if (&peer != keep && !peer.alive()) drop(peer);
+    if (peers_.empty()) return;
+  }
+}
+
+void Paths::drop(Peer& peer) {
+  for (auto& [gid, path] : paths_) {
+    if (path->peer == &peer) path->peer = nullptr;
+  }
+  peers_.erase(peer.id());
+}
+
+void Paths::forget() {
+  for (auto& [id, peer] : peers_) static_cast<void>(peer.release());
+}
+
+}  // namespace verbatim::soft::shm
