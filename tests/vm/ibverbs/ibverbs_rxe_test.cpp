@@ -186,6 +186,23 @@ TEST(IbverbsOnRxe, SkipsADeviceThatThisUserMayNotOpen) {
   EXPECT_THAT(skipped_of(inventory), ElementsAre(HasSubstr("/dev/infiniband/uverbs0: Permission denied")));
 }
 
+TEST(VerbatimInfoOnRxe, WritesWhatItFindsAsJson) {
+  const auto json = nlohmann::json::parse(run(VERBATIM_INFO " --json --device rxe0"));
+  EXPECT_EQ(json["choice"]["device"], rxe);
+  EXPECT_EQ(json["choice"]["gid"]["index"], 1);
+  EXPECT_EQ(json["choice"]["gid"]["gid"], "::ffff:10.77.0.1");
+  EXPECT_EQ(json["devices"][0]["ports"][0]["active_mtu"], 1024);
+  EXPECT_TRUE(json["devices"][0]["numa_node"].is_null());
+  EXPECT_TRUE(json["host"]["memlock"].is_null());
+  EXPECT_TRUE(json["refusal"].is_null());
+}
+
+TEST(VerbatimInfoOnRxe, WritesTextForPeople) {
+  const auto text = run(VERBATIM_INFO);
+  EXPECT_THAT(text, HasSubstr("first RDMA port that is active"));
+  std::fputs(text.c_str(), stdout);
+}
+
 // Last, because addresses come back in the kernel's own time.
 TEST(PortOfRxe, TellsThatItWentDownAndUp) {
   constexpr int bound_ms = 30000;
