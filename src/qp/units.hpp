@@ -76,7 +76,7 @@ class RetryCount {
   explicit RetryCount(unsigned count);
 
   [[nodiscard]] constexpr std::uint8_t code() const { return count_; }
-  friend constexpr bool operator==(RetryCount, RetryCount) = default;
+  friend bool operator==(RetryCount, RetryCount) = default;
 
  private:
   std::uint8_t count_;
