@@ -1,23 +1,17 @@
 #include "device/ibverbs/context.hpp"
 
 #include <endian.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "device/ibverbs/counters.hpp"
+#include "device/pages.hpp"
 
 namespace verbatim::device {
 namespace {
 
 // The largest GID table that is read, entries of all ports together. Hardware has 256 per port.
 constexpr std::size_t max_gid_entries = 65536;
-
-std::size_t round_to_pages(std::size_t bytes) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
 
 }  // namespace
 
@@ -96,18 +90,11 @@ int IbverbsContext::dealloc_mw(ibv_mw* mw) {
 }
 
 Memory IbverbsContext::allocate(std::size_t bytes) {
-  const std::size_t rounded = round_to_pages(bytes);
-  if (rounded < bytes) {
-    errno = ENOMEM;
-    return {};
-  }
-  void* address = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED) return {};
-  return {address, rounded};
+  return map_pages(bytes);
 }
 
 void IbverbsContext::release(Memory memory) {
-  if (memory) munmap(memory.address, memory.bytes);
+  unmap_pages(memory);
 }
 
 // -- completions and events --

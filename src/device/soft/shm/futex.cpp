@@ -17,13 +17,13 @@ std::uint32_t* address_of(std::atomic<std::uint32_t>& word) {
 
 }  // namespace
 
-void sleep_while_set(std::atomic<std::uint32_t>& word, Duration limit) {
+void sleep_while(std::atomic<std::uint32_t>& word, Sleep as, Duration limit) {
   if (limit <= Duration::zero()) return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
   timespec timeout{};
   timeout.tv_sec = static_cast<std::time_t>(seconds.count());
   timeout.tv_nsec = static_cast<long>((limit - seconds).count());
-  ::syscall(SYS_futex, address_of(word), FUTEX_WAIT, 1, &timeout, nullptr, 0);
+  ::syscall(SYS_futex, address_of(word), FUTEX_WAIT, static_cast<std::uint32_t>(as), &timeout, nullptr, 0);
 }
 
 void wake_by_system_call(std::atomic<std::uint32_t>& word) {

@@ -5,12 +5,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "device/soft/shm/futex.hpp"
 #include "device/soft/shm/process_memory.hpp"
 
 namespace verbatim::soft::shm {
 
 void InboundRings::look_at_next(InboundRing& ring) {
-  if (polls_ - ring.last_traffic > silence_limit) {
+  if (polls() - ring.last_traffic > silence_limit) {
     cool_down(ring);  // puts another one under the cursor
   } else {
     next_hot();
@@ -101,8 +102,10 @@ void InboundRings::heat_up(InboundRing& ring) {
   hot_.push_back(&ring);
   burst_ = 0;
   ring.heat = Heat::hot;
-  ring.last_traffic = polls_;
+  ring.last_traffic = polls();
   ring.reader.set_attention(Attention::hot);
+  // Its sender won't ring any more: a helper that relies on that must know that somebody polls.
+  wake_if_standing_by(self_.instance->sleeping);
 }
 
 void InboundRings::cool_down(InboundRing& ring) {

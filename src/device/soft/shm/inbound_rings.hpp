@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -37,12 +38,14 @@ class InboundRings {
     std::uint64_t word = 0;
   };
   [[nodiscard]] Found poll() {
-    ++polls_;
+    // Only ever changed under the engine's lock; the helper looks at it without.
+    const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
+    polls_.store(polls, std::memory_order_relaxed);
     for (std::size_t looked = 0; looked < hot_.size(); ++looked) {
       InboundRing* ring = hot_[cursor_];
       const std::uint64_t word = ring->reader.peek();
       if (word != 0) {
-        ring->last_traffic = polls_;
+        ring->last_traffic = polls;
         return {ring, word};
       }
       look_elsewhere(*ring);
@@ -60,11 +63,11 @@ class InboundRings {
 
   // Lets go of rings whose sender left or died, once they are empty. `keep` is the ring of a packet still in use.
   void reap(const InboundRing* keep);
-  // Makes every sender ring the doorbell from now on. True if, after that, nothing lies in any ring.
+  // Makes every sender ring the doorbell from now on.
   void cool_all();
   [[nodiscard]] bool anything_arrived();
 
-  [[nodiscard]] std::uint64_t polls() const { return polls_; }
+  [[nodiscard]] std::uint64_t polls() const { return polls_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t abandoned() const { return abandoned_; }
   [[nodiscard]] std::uint64_t refused() const { return refused_; }
   [[nodiscard]] std::size_t size() const { return hot_.size() + cold_.size(); }
@@ -92,7 +95,7 @@ class InboundRings {
   std::vector<InboundRing*> hot_;
   std::size_t cursor_ = 0;
   std::uint32_t burst_ = 0;
-  std::uint64_t polls_ = 0;
+  std::atomic<std::uint64_t> polls_{0};
   std::vector<InboundRing*> cold_;
   std::size_t cold_cursor_ = 0;
   std::array<std::unique_ptr<InboundRing>, max_peers> by_slot_;

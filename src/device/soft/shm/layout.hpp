@@ -132,7 +132,7 @@ struct Instance {
 
   alignas(cache_line) std::atomic<std::uint64_t> doorbell_summary;  // bit w: look at doorbell[w]
   alignas(cache_line) std::array<std::atomic<std::uint64_t>, doorbell_words> doorbell;
-  alignas(cache_line) std::atomic<std::uint32_t> sleeping;  // futex: 1 while the owner's helper waits to be woken
+  alignas(cache_line) std::atomic<std::uint32_t> sleeping;  // futex: Sleep of the owner's helper
   alignas(cache_line) std::array<SegmentEntry, max_segments> segments;
   alignas(page_bytes) std::array<PeerSlot, max_peers> slots;
   std::array<RegionEntry, published_regions> regions;

@@ -38,16 +38,19 @@ Peer* Paths::resolve(ShmPath& path) {
   return path.peer;
 }
 
-Peer* Paths::try_resolve(ShmPath& path, Time now) {
-  if (path.peer != nullptr) return path.peer;
-  if (now < path.resolve_at) return nullptr;
-  path.resolve_at = now + ShmPath::resolve_interval;
+Peer* Paths::try_resolve(ShmPath& path) {
   try {
     return resolve(path);
   } catch (const Error& error) {
     log().warn("{}: no way to it: {}", gid_name(path.gid), error.what());
     return nullptr;
   }
+}
+
+Peer* Paths::try_resolve(ShmPath& path, Time now) {
+  if (now < path.resolve_at) return nullptr;
+  path.resolve_at = now + ShmPath::resolve_interval;
+  return try_resolve(path);
 }
 
 Peer& Paths::connect(Mapping instance) {
@@ -77,6 +80,7 @@ void Paths::drop_dead(const Peer* keep) {
     if (next == peers_.end()) next = peers_.begin();
     last_checked_ = next->first;
     Peer& peer = *next->second;
+    peer.segments().drop_stale(peer.instance());
     if (&peer != keep && !peer.alive()) drop(peer);
     if (peers_.empty()) return;
   }

@@ -29,7 +29,9 @@ class Paths {
 
   // Looks for the owner of the path's GID and connects to it. Null if there is none. Throws Error as Peer does.
   Peer* resolve(ShmPath& path);
-  // The same on the way of a packet: seldom, and a failure is a packet lost.
+  // The same without throwing: what failed is logged.
+  Peer* try_resolve(ShmPath& path);
+  // The same on the way of a packet: not more often than every ShmPath::resolve_interval.
   Peer* try_resolve(ShmPath& path, Time now);
 
   // An instance with this GID has announced itself: the way back. Another instance that the path led to is forgotten.

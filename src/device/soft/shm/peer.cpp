@@ -11,8 +11,10 @@ namespace verbatim::soft::shm {
 
 Peer::Peer(const Self& self, Mapping instance)
     : instance_(reinterpret_cast<Instance*>(instance.data())),
+      placing_needs_fence_(!self.takes_part_in_barriers || instance_->placing_needs_fence.load() != 0),
       id_{instance_->id},
       process_(instance_->owner()),
+      segments_(self.registry->directory(), id_),
       directory_(&self.registry->directory()),
       ring_name_(ring_name(self.id, id_)),
       instance_mapping_(std::move(instance)) {
@@ -78,7 +80,7 @@ void Peer::ring_doorbell() {
   // Sequentially consistent: this comes after the packet and before the look at `sleeping`.
   instance_->doorbell[word].fetch_or(1ULL << (slot_index_ % 64));
   instance_->doorbell_summary.fetch_or(1ULL << word);
-  wake_sleeper(instance_->sleeping);
+  wake_if_standing_by(instance_->sleeping);
 }
 
 bool Peer::alive() const {

@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "device/soft/shm/registry.hpp"
 #include "device/soft/shm/ring.hpp"
+#include "device/soft/shm/segment_views.hpp"
 
 namespace verbatim::soft::shm {
 
@@ -15,6 +16,7 @@ struct Self {
   ProcessIdentity process;
   ibv_gid gid{};  // the first of the device: the way back to us
   std::uint32_t ring_bytes = 0;
+  bool takes_part_in_barriers = false;
 };
 
 class Peer {
@@ -28,11 +30,15 @@ class Peer {
   Peer& operator=(const Peer&) = delete;
 
   [[nodiscard]] RingWriter& ring() { return writer_; }
+  [[nodiscard]] const RingWriter& ring() const { return writer_; }
   [[nodiscard]] Instance& instance() { return *instance_; }
   [[nodiscard]] const Instance& instance() const { return *instance_; }
   [[nodiscard]] InstanceId id() const { return id_; }
   [[nodiscard]] const ProcessIdentity& process() const { return process_; }
   [[nodiscard]] PeerSlot& slot() { return *slot_; }
+  [[nodiscard]] SegmentViews& segments() { return segments_; }
+  // Of us or of the peer, one can't be made to pass a barrier, or can't make others.
+  [[nodiscard]] bool placing_needs_fence() const { return placing_needs_fence_; }
 
   // Tells a receiver that does not poll our ring that something is in it; wakes its helper if that sleeps.
   void ring_doorbell();
@@ -47,8 +53,10 @@ class Peer {
   Instance* instance_;
   PeerSlot* slot_ = nullptr;
   std::uint32_t slot_index_ = 0;
+  bool placing_needs_fence_;
   InstanceId id_;
   ProcessIdentity process_;
+  SegmentViews segments_;
   const Directory* directory_;
   std::string ring_name_;
   Mapping instance_mapping_;

@@ -9,11 +9,17 @@
 #include "base/error.hpp"
 #include "base/system_random.hpp"
 #include "device/soft/shm/copy.hpp"
+#include "device/soft/shm/fetch.hpp"
+#include "device/soft/shm/futex.hpp"
+#include "device/soft/shm/placement.hpp"
+#include "device/soft/shm/processor_barrier.hpp"
 
 namespace verbatim::soft::shm {
 namespace {
 
 constexpr std::uint32_t largest_mtu = 4096;
+// Up to here two copies are cheaper than the look-ups and, without mappable memory, the system call of one.
+constexpr std::uint32_t reference_threshold = 8 * 1024;
 
 void check(const DeviceConfig& config) {
   if (std::has_single_bit(config.ring_bytes) && config.ring_bytes >= min_ring_bytes &&
@@ -39,6 +45,13 @@ void copy_extension(Packet& to, const std::byte* from, std::size_t bytes) {
   }
 }
 
+void encode(std::byte* to, const Packet& packet, std::size_t encoded) {
+  std::memcpy(to, &packet.header, sizeof packet.header);
+  if (encoded != sizeof packet.header) {
+    std::memcpy(to + sizeof packet.header, &packet.rdma, encoded - sizeof packet.header);
+  }
+}
+
 std::byte* gather(std::byte* to, std::span<const Piece> pieces) {
   for (const Piece& piece : pieces) {
     copy_small(to, piece.address, piece.length);
@@ -53,9 +66,11 @@ ShmWire::ShmWire(const DeviceConfig& config, std::span<const ibv_gid> gids)
     : inbound_rings_(self_, paths_),
       // The longest train fits into half a ring, as the largest packet that a ring takes.
       train_limit_(static_cast<std::uint32_t>((largest_packet(config.ring_bytes) - max_encoded_bytes) / largest_mtu)),
+      payload_by_reference_(config.payload_by_reference),
       gids_(gids.begin(), gids.end()),
       registry_(config.directory),
-      paths_(self_) {
+      paths_(self_),
+      arena_(self_) {
   check(config);
   if (gids.empty()) throw Error(ErrorCode::invalid_argument, "a soft device needs a GID to be found by");
   self_.registry = &registry_;
@@ -63,14 +78,17 @@ ShmWire::ShmWire(const DeviceConfig& config, std::span<const ibv_gid> gids)
   self_.process = ProcessIdentity::self();
   self_.gid = gids.front();
   self_.ring_bytes = config.ring_bytes;
+  self_.takes_part_in_barriers = take_part_in_barriers();
   instance_mapping_ = registry_.enter(self_.id, gids);
   self_.instance = reinterpret_cast<Instance*>(instance_mapping_.data());
+  self_.instance->placing_needs_fence.store(self_.takes_part_in_barriers ? 0 : 1);
   self_.instance->state.store(static_cast<std::uint32_t>(InstanceState::open), std::memory_order_release);
 }
 
 ShmWire::~ShmWire() {
   if (::getpid() != self_.process.pid) {
     paths_.forget();
+    arena_.forget();
     return;
   }
   self_.instance->state.store(static_cast<std::uint32_t>(InstanceState::closed), std::memory_order_release);
@@ -94,20 +112,52 @@ SendResult ShmWire::send(Path& path_base, const Packet& packet, std::span<const 
       return SendResult::sent;
     }
   }
-  RingWriter& ring = peer->ring();
+  const std::uint32_t payload = payload_carried(packet.header);
+  if (payload > reference_threshold) [[unlikely]] {
+    const auto generation = may_refer(*peer, packet.header, pieces);
+    if (generation) return send_reference(path, packet, pieces, *generation, now);
+  }
   const std::size_t encoded = encoded_bytes(packet.header);
-  const std::uint32_t slots = slots_for(encoded + payload_carried(packet.header));
-  std::byte* to = ring.reserve(slots);
+  const std::uint32_t slots = slots_for(encoded + payload);
+  std::byte* to = peer->ring().reserve(slots);
   if (to == nullptr) [[unlikely]]
     return send_without_room(path, now);
-  std::memcpy(to, &packet.header, sizeof packet.header);
-  if (encoded != sizeof packet.header) {
-    std::memcpy(to + sizeof packet.header, &packet.rdma, encoded - sizeof packet.header);
+  encode(to, packet, encoded);
+  if (payload != 0) gather(to + encoded, pieces);
+  finish(*peer, slots, PayloadForm::in_ring);
+  return SendResult::sent;
+}
+
+inline void ShmWire::finish(Peer& peer, std::uint32_t slots, PayloadForm form) {
+  peer.ring().publish(slots, form);
+  if (peer.ring().attention() != Attention::hot) [[unlikely]]
+    peer.ring_doorbell();
+}
+
+// Only what stays as it is until the target has answered: an unreliable request is complete once it is sent.
+std::optional<std::uint32_t> ShmWire::may_refer(const Peer& peer, const PacketHeader& header,
+                                                std::span<const Piece> pieces) const {
+  if (!payload_by_reference_ || header.service() != Service::rc || pieces.size() > max_reference_pieces) return {};
+  const auto queue_pair = find_queue_pair(*self_.instance, header.source_qpn());
+  if (!queue_pair) return {};
+  const bool readable = peer.ring().reach() == Reach::readable;
+  for (const Piece& piece : pieces) {
+    const auto region = find_region(*self_.instance, piece.lkey.value);
+    if (!region || (!readable && region->location.segment == 0)) return {};
   }
-  if (payload_carried(packet.header) != 0) gather(to + encoded, pieces);
-  ring.publish(slots, PayloadForm::in_ring);
-  if (ring.attention() != Attention::hot) [[unlikely]]
-    peer->ring_doorbell();
+  return queue_pair->view.generation;
+}
+
+SendResult ShmWire::send_reference(ShmPath& path, const Packet& packet, std::span<const Piece> pieces,
+                                   std::uint32_t generation, Time now) {
+  Peer& peer = *path.peer;
+  const std::size_t encoded = encoded_bytes(packet.header);
+  const std::uint32_t slots = slots_for(encoded + Reference::bytes(pieces.size()));
+  std::byte* to = peer.ring().reserve(slots);
+  if (to == nullptr) return send_without_room(path, now);
+  encode(to, packet, encoded);
+  encode_reference(to + encoded, generation, pieces);
+  finish(peer, slots, PayloadForm::by_reference);
   return SendResult::sent;
 }
 
@@ -126,7 +176,11 @@ SendResult ShmWire::send_without_room(ShmPath& path, Time now) {
 const InboundPacket* ShmWire::receive(Time /*now*/) {
   if (holding_ != nullptr) return &inbound_;
   const InboundRings::Found found = inbound_rings_.poll();
-  if (found.ring == nullptr) return nullptr;
+  if (found.ring == nullptr) {
+    if (errands_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      run_errands();
+    return nullptr;
+  }
   return take(*found.ring, found.word) ? &inbound_ : nullptr;
 }
 
@@ -143,21 +197,29 @@ bool ShmWire::take(InboundRing& ring, std::uint64_t word) {
   std::memcpy(&header, bytes, sizeof header);
   const std::size_t encoded = encoded_bytes(header);
   const char* reason = available < encoded ? "shorter than its header" : nullptr;
-  if (reason == nullptr) {
-    const std::size_t payload = header.has(packet_flag::placed) ? header.payload_bytes : available - encoded;
-    reason = refuse(header, payload);
-  }
+  if (reason == nullptr) reason = take_payload(ReadyWord::form(word), bytes + encoded, available - encoded);
   if (reason != nullptr) [[unlikely]] {
     ++counters_.packets_refused;
     inbound_rings_.release(ring, slots);
     return false;
   }
   if (encoded != sizeof header) copy_extension(inbound_.packet, bytes + sizeof header, encoded - sizeof header);
-  inbound_.payload = bytes + encoded;
   inbound_.from = ring.from;
   holding_ = &ring;
   holding_slots_ = slots;
+  arrivals_.store(arrivals_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return true;
+}
+
+const char* ShmWire::take_payload(PayloadForm form, const std::byte* bytes, std::size_t available) {
+  const PacketHeader& header = inbound_.packet.header;
+  if (form == PayloadForm::by_reference) [[unlikely]] {
+    inbound_.payload = nullptr;
+    const char* reason = refuse(header, UINT32_MAX);
+    return reason != nullptr ? reason : decode_reference(reference_, bytes, available, payload_carried(header));
+  }
+  inbound_.payload = bytes;
+  return refuse(header, header.has(packet_flag::placed) ? UINT32_MAX : available);
 }
 
 void ShmWire::release() {
@@ -172,9 +234,24 @@ void ShmWire::gids_changed(std::span<const ibv_gid> gids) {
   if (!gids_.empty()) self_.gid = gids_.front();
 }
 
-void ShmWire::keep_house(Time /*now*/) {
+void ShmWire::keep_house() {
   inbound_rings_.reap(holding_);
-  paths_.drop_dead(nullptr);
+  paths_.drop_dead(holding_ != nullptr ? holding_->from->peer : nullptr);
+}
+
+void ShmWire::run_errands() {
+  const std::uint32_t errands = errands_.exchange(0, std::memory_order_relaxed);
+  if ((errands & errand::keep_house) != 0) keep_house();
+  if ((errands & errand::stand_by) != 0) stand_by();
+}
+
+// First everything that makes a sender wake us, then the look at what came before: whoever published something saw the
+// one or is seen by the other.
+void ShmWire::stand_by() {
+  inbound_rings_.cool_all();
+  sleep_word().store(static_cast<std::uint32_t>(Sleep::standing_by));
+  barrier_everywhere();
+  if (inbound_rings_.anything_arrived()) wake(sleep_word());
 }
 
 ShmWire::Counters ShmWire::counters() const {
@@ -184,15 +261,46 @@ ShmWire::Counters ShmWire::counters() const {
   return counters;
 }
 
-bool ShmWire::place(Path&, const Packet&, std::span<const Piece>) {
-  return false;
+bool ShmWire::place(Path& path, const Packet& packet, std::span<const Piece> pieces) {
+  Peer* peer = static_cast<ShmPath&>(path).peer;
+  return peer != nullptr && packet.rdma.length != 0 && place_write(*peer, packet, pieces);
 }
-bool ShmWire::fetch(const InboundPacket&, std::uint32_t, std::span<const Piece>) {
-  return false;
+
+bool ShmWire::fetch(const InboundPacket& inbound, std::uint32_t offset, std::span<const Piece> pieces) {
+  if (inbound.payload != nullptr) {
+    const std::byte* from = inbound.payload + offset;
+    for (const Piece& piece : pieces) {
+      copy_small(piece.address, from, piece.length);
+      from += piece.length;
+    }
+    return true;
+  }
+  Peer* peer = paths_.try_resolve(*holding_->from);
+  const bool fetched = peer != nullptr && peer->id() == holding_->sender &&
+                       fetch_referred(*peer, inbound.packet.header.source_qpn(), reference_, offset, pieces);
+  if (!fetched) ++counters_.fetches_failed;
+  return fetched;
 }
-void ShmWire::region_registered(const RegionView&) {}
-void ShmWire::region_gone(std::uint32_t) {}
-void ShmWire::queue_pair_changed(const QueuePairView&) {}
-void ShmWire::queue_pair_gone(Qpn) {}
+
+void ShmWire::region_registered(const RegionView& region) {
+  publish(*self_.instance, region, arena_.locate(region.address, region.length).value_or(SegmentLocation{}));
+}
+
+void ShmWire::region_gone(std::uint32_t key) {
+  const auto region = find_region(*self_.instance, key);
+  if (!withdraw_region(*self_.instance, key) || wait_for_placements_into(*self_.instance, key)) return;
+  ++counters_.placements_unfinished;
+  if (region) arena_.retire(region->view.address);
+}
+
+void ShmWire::queue_pair_changed(const QueuePairView& queue_pair) {
+  if (!publish(*self_.instance, queue_pair)) return;
+  if (!wait_for_placements_through(*self_.instance, queue_pair.qpn)) ++counters_.placements_unfinished;
+}
+
+void ShmWire::queue_pair_gone(Qpn qpn) {
+  if (!withdraw_queue_pair(*self_.instance, qpn)) return;
+  if (!wait_for_placements_through(*self_.instance, qpn)) ++counters_.placements_unfinished;
+}
 
 }  // namespace verbatim::soft::shm

@@ -1,0 +1,390 @@
+#include "device/soft/engine/requester.hpp"
+
+#include <algorithm>
+
+#include "device/soft/engine/pieces.hpp"
+#include "device/soft/engine/responder.hpp"
+#include "qp/units.hpp"
+
+namespace verbatim::soft::requester {
+namespace {
+
+enum class Step { sent, wire_full };
+
+bool is_write(const SendRequest& request) {
+  return request.opcode == IBV_WR_RDMA_WRITE || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+// The PSN of the packet that is sent next.
+Psn psn_at_cursor(QueuePair& qp) {
+  const std::uint32_t cursor = qp.sends.cursor();
+  if (cursor == qp.requester.first_unsent) return qp.requester.next_psn;
+  return qp.sends.at(cursor).first_psn.plus(qp.requester.cursor_packet);
+}
+
+// The oldest PSN that is not acknowledged.
+Psn oldest_psn(QueuePair& qp) {
+  const std::uint32_t head = qp.sends.head();
+  return head == qp.requester.first_unsent ? qp.requester.next_psn : qp.sends.at(head).first_psn;
+}
+
+// Requests that were sent, or that only a full wire kept from it.
+bool has_outstanding(const QueuePair& qp) {
+  return qp.sends.head() != qp.requester.first_unsent;
+}
+
+// What can be known to be wrong before a request is sent.
+ibv_wc_status find_local_fault(const Engine& engine, QueuePair& qp, const SendRequest& request) {
+  if (request.length > engine.config.limits.max_msg_bytes) return IBV_WC_LOC_LEN_ERR;
+  if ((request.flags & IBV_SEND_INLINE) != 0) return IBV_WC_SUCCESS;
+  const bool writes = is_read_or_atomic(request);
+  const auto pieces = qp.sends.pieces(qp.sends.cursor());
+  return allowed(engine.regions, pieces, qp.settings.domain, writes) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
+}
+
+// Gives the request at the cursor its PSNs, the first time that it is about to be sent.
+void number(Engine& engine, QueuePair& qp, SendRequest& request) {
+  request.failed = find_local_fault(engine, qp, request);
+  if (request.failed != IBV_WC_SUCCESS) return;
+  const std::uint32_t mtu = qp.mtu_bytes;
+  request.packets = request.length == 0 ? 1 : (request.length + mtu - 1) / mtu;
+  if (request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) request.packets = 1;
+  request.first_psn = qp.requester.next_psn;
+  qp.requester.next_psn = qp.requester.next_psn.plus(request.packets);
+  ++qp.requester.first_unsent;
+  ++qp.requester.unplaced;
+}
+
+bool may_send(Engine& engine, QueuePair& qp) {
+  Requester& self = qp.requester;
+  const std::uint32_t cursor = qp.sends.cursor();
+  SendRequest& request = qp.sends.at(cursor);
+  if (!qp.sends_requests() || self.waits_for_rnr) return false;
+  if (request.failed != IBV_WC_SUCCESS) {
+    // Requests end in order: a bad one waits until all before it are done.
+    if (cursor == qp.sends.head()) engine.fail_send(qp, request.failed);
+    return false;
+  }
+  const bool fresh = cursor == self.first_unsent;
+  if (fresh && qp.state == IBV_QPS_SQD) return false;
+  if (self.cursor_packet == 0) {
+    if ((request.flags & IBV_SEND_FENCE) != 0 && self.reads_outstanding > 0) return false;
+    if (is_read_or_atomic(request) && self.reads_outstanding >= qp.attributes.max_rd_atomic) return false;
+  }
+  const std::int32_t outstanding = psn_at_cursor(qp).distance_from(oldest_psn(qp));
+  if (outstanding >= static_cast<std::int32_t>(Engine::max_outstanding_packets)) return false;
+  if (fresh) {
+    number(engine, qp, request);
+    if (request.failed != IBV_WC_SUCCESS) return may_send(engine, qp);
+  }
+  return true;
+}
+
+Packet packet_of(QueuePair& qp, PacketKind kind, Psn psn, std::uint32_t count) {
+  Packet packet;
+  packet.header.kind = kind;
+  packet.header.flags = 0;
+  packet.header.packet_count = static_cast<std::uint16_t>(count);
+  packet.header.destination_qpn = qp.attributes.dest_qp_num;
+  packet.header.sequence = psn.value();
+  packet.header.acknowledgement = 0;
+  packet.header.payload_bytes = 0;
+  packet.header.immediate = 0;
+  return packet;
+}
+
+// Sends one packet of a request; an owed ACK rides along where the wire is faultless. (With faults every ACK is a
+// packet of its own, so that it can be lost alone.)
+bool transmit_with_acknowledgement(Engine& engine, QueuePair& qp, Packet& packet, std::span<const Piece> pieces) {
+  Psn acknowledged;
+  const bool carries = qp.reliable() && engine.wire().train_limit() > 1 && responder::take_acknowledgement(qp, acknowledged);
+  if (carries) packet.header.acknowledgement = PacketHeader::acknowledgement_valid | acknowledged.value();
+  if (engine.transmit(qp, qp.address, packet, pieces)) return true;
+  if (carries) qp.responder.acknowledge_owed = true;
+  return false;
+}
+
+Step send_read_or_atomic(Engine& engine, QueuePair& qp, SendRequest& request) {
+  if (request.opcode == IBV_WR_RDMA_READ) {
+    // A READ whose answer came in part is asked for again from where it stopped.
+    const std::uint32_t done_bytes = request.received * qp.mtu_bytes;
+    Packet packet = packet_of(qp, PacketKind::read_request, request.first_psn.plus(request.received), 1);
+    packet.header.flags = packet_flag::first | packet_flag::last;
+    packet.rdma = {request.remote_address + done_bytes, request.rkey, request.length - done_bytes};
+    return transmit_with_acknowledgement(engine, qp, packet, {}) ? Step::sent : Step::wire_full;
+  }
+  const bool swaps = request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+  Packet packet = packet_of(qp, swaps ? PacketKind::compare_swap : PacketKind::fetch_add, request.first_psn, 1);
+  packet.header.flags = packet_flag::first | packet_flag::last;
+  packet.atomic = {request.remote_address, request.rkey, 0, swaps ? request.swap : request.compare_or_add,
+                   swaps ? request.compare_or_add : 0};
+  return transmit_with_acknowledgement(engine, qp, packet, {}) ? Step::sent : Step::wire_full;
+}
+
+// Places the data of a whole write that is sent for the first time, if nothing before it is on its way unplaced.
+bool place(Engine& engine, QueuePair& qp, const Packet& packet, std::span<const Piece> pieces) {
+  const bool first_time = packet.header.psn() == qp.requester.highest;
+  const bool whole = packet.header.has(packet_flag::first) && packet.header.has(packet_flag::last);
+  if (!first_time || !whole || qp.requester.unplaced != 1) return false;
+  return engine.wire().place(*qp.address.path, packet, pieces);
+}
+
+Step send_or_write(Engine& engine, QueuePair& qp, SendRequest& request) {
+  Requester& self = qp.requester;
+  const bool writes = is_write(request);
+  const std::uint32_t mtu = qp.mtu_bytes;
+  const std::uint32_t count = std::min({request.packets - self.cursor_packet, engine.wire().train_limit(), 0xffffU});
+  const std::uint32_t offset = self.cursor_packet * mtu;
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length - offset, std::uint64_t{count} * mtu));
+  Packet packet = packet_of(qp, writes ? PacketKind::write : PacketKind::send, psn_at_cursor(qp), count);
+  packet.header.payload_bytes = bytes;
+  if (offset == 0) packet.header.flags |= packet_flag::first;
+  if (self.cursor_packet + count == request.packets) {
+    packet.header.flags |= packet_flag::last | packet_flag::ack_request;
+    packet.header.immediate = request.immediate;
+    if (request.opcode == IBV_WR_SEND_WITH_IMM || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+      packet.header.flags |= packet_flag::immediate;
+    }
+    if ((request.flags & IBV_SEND_SOLICITED) != 0) packet.header.flags |= packet_flag::solicited;
+  }
+  if (writes) packet.rdma = {request.remote_address, request.rkey, request.length};
+
+  const auto whole = qp.sends.pieces(qp.sends.cursor());
+  const auto send_pieces = [&](std::span<const Piece> pieces) {
+    if (writes && !request.placed && place(engine, qp, packet, pieces)) {
+      request.placed = true;
+      --self.unplaced;
+      ++engine.counters.placed_writes;
+    }
+    if (request.placed) {
+      packet.header.flags |= packet_flag::placed;
+      packet.header.payload_bytes = 0;
+      pieces = {};
+    }
+    return transmit_with_acknowledgement(engine, qp, packet, pieces) ? Step::sent : Step::wire_full;
+  };
+  const Step step = bytes == request.length ? send_pieces(whole) : send_pieces(PieceRange(whole, offset, bytes).pieces());
+  if (step != Step::sent) return step;
+  self.cursor_packet += count;
+  return step;
+}
+
+// One packet of the request at the cursor; moves the cursor on.
+Step send_next(Engine& engine, QueuePair& qp) {
+  Requester& self = qp.requester;
+  const std::uint32_t cursor = qp.sends.cursor();
+  SendRequest& request = qp.sends.at(cursor);
+  const Psn psn = psn_at_cursor(qp);
+  if (psn.before(self.highest)) ++engine.counters.retransmits;
+  if (is_read_or_atomic(request)) {
+    const Step step = send_read_or_atomic(engine, qp, request);
+    if (step != Step::sent) return step;
+    self.cursor_packet = request.packets;
+    ++self.reads_outstanding;
+  } else {
+    const Step step = send_or_write(engine, qp, request);
+    if (step != Step::sent) return step;
+  }
+  const Psn sent_up_to = request.first_psn.plus(self.cursor_packet);
+  if (self.highest.before(sent_up_to)) self.highest = sent_up_to;
+  if (self.cursor_packet < request.packets) return Step::sent;
+  self.cursor_packet = 0;
+  qp.sends.set_cursor(cursor + 1);
+  // An unreliable service is done when the packet is on its way.
+  if (!qp.reliable()) engine.complete_send(qp, IBV_WC_SUCCESS);
+  return Step::sent;
+}
+
+void start_ack_timer(Engine& engine, QueuePair& qp) {
+  if (!qp.reliable() || !has_outstanding(qp)) return TimerQueue::stop(qp);
+  if (qp.ack_timeout) engine.timers.start(qp, engine.now() + *qp.ack_timeout);
+}
+
+// Sends again from `psn` on. It must be outstanding.
+void rewind(QueuePair& qp, Psn psn) {
+  Requester& self = qp.requester;
+  std::uint32_t position = qp.sends.head();
+  while (position != self.first_unsent) {
+    const SendRequest& request = qp.sends.at(position);
+    if (psn.before(request.first_psn.plus(request.packets))) break;
+    ++position;
+  }
+  if (static_cast<std::int32_t>(position - qp.sends.cursor()) > 0) return;  // not sent again yet: nothing to go back on
+  for (std::uint32_t at = position; at != qp.sends.cursor(); ++at) {
+    if (is_read_or_atomic(qp.sends.at(at))) --self.reads_outstanding;
+  }
+  qp.sends.set_cursor(position);
+  self.cursor_packet = 0;
+  if (position == self.first_unsent) return;
+  const SendRequest& request = qp.sends.at(position);
+  if (!is_read_or_atomic(request)) self.cursor_packet = static_cast<std::uint32_t>(std::max(0, psn.distance_from(request.first_psn)));
+}
+
+// Completes every request that ends at or before `psn`. A READ or atomic only its answer completes: an ACK behind one
+// says that the answer was lost.
+void retire_through(Engine& engine, QueuePair& qp, Psn psn) {
+  Requester& self = qp.requester;
+  bool progress = false;
+  bool answer_lost = false;
+  while (qp.sends.head() != self.first_unsent) {
+    const SendRequest& request = qp.sends.at(qp.sends.head());
+    if (!request.first_psn.plus(request.packets - 1).at_or_before(psn)) break;
+    if (is_read_or_atomic(request) && !request.answered) {
+      answer_lost = true;
+      break;
+    }
+    engine.complete_send(qp, IBV_WC_SUCCESS);
+    progress = true;
+    if (qp.state == IBV_QPS_ERR) return;  // the completion queue overran
+  }
+  if (progress) {
+    self.retries_left = qp.attributes.retry_cnt;
+    self.rnr_retries_left = qp.attributes.rnr_retry;
+    self.gap_seen = false;
+    if (!self.waits_for_rnr) start_ack_timer(engine, qp);
+  }
+  if (answer_lost && !self.gap_seen) {
+    self.gap_seen = true;
+    const SendRequest& request = qp.sends.at(qp.sends.head());
+    rewind(qp, request.first_psn.plus(request.received));
+  }
+}
+
+// Whether a response can be meant for something that is on its way.
+bool outstanding(QueuePair& qp, Psn psn) {
+  return qp.sends.head() != qp.requester.first_unsent && oldest_psn(qp).at_or_before(psn) && psn.before(qp.requester.highest);
+}
+
+// One more try for what starts at `psn`, or the end if there were enough.
+void try_again(Engine& engine, QueuePair& qp, Psn psn) {
+  if (qp.requester.retries_left == 0) return engine.fail_send(qp, IBV_WC_RETRY_EXC_ERR);
+  --qp.requester.retries_left;
+  rewind(qp, psn);
+  TimerQueue::stop(qp);
+  transmit(engine, qp);
+}
+
+void on_rnr_nak(Engine& engine, QueuePair& qp, Psn psn, std::uint8_t timer_code) {
+  Requester& self = qp.requester;
+  ++engine.counters.rnr_nak_received;
+  if (self.waits_for_rnr) return;
+  if (self.rnr_retries_left == 0) return engine.fail_send(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+  if (self.rnr_retries_left != qp::RnrRetry::infinite_code) --self.rnr_retries_left;
+  rewind(qp, psn);
+  self.waits_for_rnr = true;
+  TimerQueue::stop(qp);
+  engine.timers.start(qp, engine.now() + qp::RnrTimer::from_code(timer_code).duration());
+}
+
+ibv_wc_status status_of_nak(std::uint8_t code) {
+  switch (code) {
+    case syndrome::nak_remote_access: return IBV_WC_REM_ACCESS_ERR;
+    case syndrome::nak_remote_operational: return IBV_WC_REM_OP_ERR;
+    default: return IBV_WC_REM_INV_REQ_ERR;
+  }
+}
+
+}  // namespace
+
+void transmit(Engine& engine, QueuePair& qp) {
+  while (qp.sends.cursor() != qp.sends.tail() && may_send(engine, qp)) {
+    if (send_next(engine, qp) == Step::wire_full) {
+      engine.owe(qp);
+      break;
+    }
+  }
+  if (qp.deadline == never && !qp.requester.waits_for_rnr && has_outstanding(qp)) start_ack_timer(engine, qp);
+}
+
+void on_piggybacked(Engine& engine, QueuePair& qp, Psn psn) {
+  if (!outstanding(qp, psn)) return;
+  retire_through(engine, qp, psn);
+  tell_if_drained(engine, qp);
+  transmit(engine, qp);
+}
+
+void on_acknowledge(Engine& engine, QueuePair& qp, const PacketHeader& header) {
+  const Psn psn = header.psn();
+  const auto code = static_cast<std::uint8_t>(header.immediate);
+  if (!outstanding(qp, psn)) return;
+  if ((code & syndrome::class_mask) == 0) return on_piggybacked(engine, qp, psn);
+  // A NAK acknowledges everything before the packet that it refuses.
+  retire_through(engine, qp, psn.previous());
+  if (!outstanding(qp, psn)) return;
+  if ((code & syndrome::class_mask) == syndrome::rnr_nak) return on_rnr_nak(engine, qp, psn, code & syndrome::value_mask);
+  if (code == syndrome::nak_sequence) return try_again(engine, qp, psn);
+  engine.fail_send(qp, status_of_nak(code));
+}
+
+void on_read_response(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
+  const PacketHeader& header = inbound.packet.header;
+  const Psn psn = header.psn();
+  if (!outstanding(qp, psn)) return;
+  retire_through(engine, qp, psn.previous());  // answers come in order
+  if (!outstanding(qp, psn)) return;
+  const std::uint32_t position = qp.sends.head();
+  SendRequest& request = qp.sends.at(position);
+  if (request.opcode != IBV_WR_RDMA_READ) return;
+  const Psn awaited = request.first_psn.plus(request.received);
+  if (awaited.before(psn) && !qp.requester.gap_seen) {
+    qp.requester.gap_seen = true;
+    rewind(qp, awaited);
+    return transmit(engine, qp);
+  }
+  if (psn != awaited) return;
+  const std::uint32_t offset = request.received * qp.mtu_bytes;
+  const std::uint32_t most = header.packet_count * qp.mtu_bytes;
+  const bool last = request.received + header.packet_count == request.packets;
+  const std::uint32_t due = last ? request.length - offset : most;
+  if (request.received + header.packet_count > request.packets || header.payload_bytes != due) {
+    ++engine.counters.bad_packets;
+    return;
+  }
+  const PieceRange target(qp.sends.pieces(position), offset, header.payload_bytes);
+  if (!allowed(engine.regions, target.pieces(), qp.settings.domain, true)) return engine.fail_send(qp, IBV_WC_LOC_PROT_ERR);
+  if (!engine.wire().fetch(inbound, 0, target.pieces())) {
+    ++engine.counters.dropped;
+    return;
+  }
+  request.received += header.packet_count;
+  qp.requester.retries_left = qp.attributes.retry_cnt;
+  if (!last) return start_ack_timer(engine, qp);
+  request.answered = true;
+  on_piggybacked(engine, qp, request.first_psn.plus(request.packets - 1));
+}
+
+void on_atomic_response(Engine& engine, QueuePair& qp, const Packet& packet) {
+  const Psn psn = packet.header.psn();
+  if (!outstanding(qp, psn)) return;
+  retire_through(engine, qp, psn.previous());
+  if (!outstanding(qp, psn)) return;
+  const std::uint32_t position = qp.sends.head();
+  SendRequest& request = qp.sends.at(position);
+  if (!is_read_or_atomic(request) || request.opcode == IBV_WR_RDMA_READ || psn != request.first_psn) return;
+  const PieceRange target(qp.sends.pieces(position), 0, sizeof(std::uint64_t));
+  if (!allowed(engine.regions, target.pieces(), qp.settings.domain, true)) return engine.fail_send(qp, IBV_WC_LOC_PROT_ERR);
+  scatter(target.pieces(), reinterpret_cast<const std::byte*>(&packet.result.original));
+  request.answered = true;
+  on_piggybacked(engine, qp, psn);
+}
+
+void on_timer(Engine& engine, QueuePair& qp) {
+  if (!qp.sends_requests()) return;
+  if (qp.requester.waits_for_rnr) {
+    qp.requester.waits_for_rnr = false;
+    return transmit(engine, qp);
+  }
+  if (qp.sends.head() == qp.requester.first_unsent) return;
+  ++engine.counters.timeouts;
+  qp.requester.gap_seen = false;
+  const SendRequest& request = qp.sends.at(qp.sends.head());
+  try_again(engine, qp, request.first_psn.plus(request.received));
+}
+
+void tell_if_drained(Engine& engine, QueuePair& qp) {
+  if (qp.state != IBV_QPS_SQD || qp.drain_told || qp.sends.head() != qp.requester.first_unsent) return;
+  qp.drain_told = true;
+  if (qp.attributes.en_sqd_async_notify != 0) engine.tell(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+}  // namespace verbatim::soft::requester

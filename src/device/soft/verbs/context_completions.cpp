@@ -1,0 +1,197 @@
+// SoftContext: completion queues, channels and events.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "device/soft/verbs/soft_context.hpp"
+
+namespace verbatim::soft {
+namespace {
+
+// How long destroying an object waits for events that the application took and did not acknowledge. Verbs lets it wait
+// for ever (ibv_destroy_cq(3)); that has cost people days.
+constexpr std::chrono::seconds event_acknowledge_limit{10};
+
+}  // namespace
+
+bool UnacknowledgedEvents::wait() {
+  std::unique_lock lock(mutex_);
+  return all_acknowledged_.wait_for(lock, event_acknowledge_limit, [&] { return acknowledged_ >= taken_; });
+}
+
+ibv_comp_channel* SoftContext::create_comp_channel() {
+  auto* channel = new SoftChannel{};
+  channel->context = handle();
+  channel->fd = channel->events.fd();
+  return channel;
+}
+
+int SoftContext::destroy_comp_channel(ibv_comp_channel* channel) {
+  const EngineVisit visit(lock_);
+  if (channel->refcnt > 0) return EBUSY;
+  delete static_cast<SoftChannel*>(channel);
+  return 0;
+}
+
+SoftQueue* SoftContext::make_cq(std::uint32_t cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector,
+                                ibv_td* thread_domain) {
+  const EngineVisit visit(lock_);
+  if (cqe == 0 || cqe > config_.limits.max_cqe || comp_vector != 0) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  if (cq_count_ >= config_.limits.max_cq) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  ++cq_count_;
+  auto* made = new SoftQueue(cqe);
+  made->context = handle();
+  made->channel = channel;
+  made->cq_context = cq_context;
+  made->cqe = static_cast<int>(cqe);
+  made->owner = this;
+  made->thread_domain = thread_domain;
+  if (channel != nullptr) ++channel->refcnt;
+  object_made(thread_domain);
+  return made;
+}
+
+ibv_cq* SoftContext::create_cq(int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+  if (cqe <= 0) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  SoftQueue* made = make_cq(static_cast<std::uint32_t>(cqe), cq_context, channel, comp_vector, nullptr);
+  return made == nullptr ? nullptr : ibv_cq_ex_to_cq(made);
+}
+
+ibv_cq_ex* SoftContext::create_cq_ex(ibv_cq_init_attr_ex& attributes) {
+  constexpr std::uint64_t provided = IBV_WC_STANDARD_FLAGS;
+  constexpr std::uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+  if ((attributes.wc_flags & ~provided) != 0 || (attributes.comp_mask & ~known_mask) != 0) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  const bool in_domain = (attributes.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 && attributes.parent_domain != nullptr;
+  ibv_td* thread_domain = in_domain ? static_cast<SoftDomain*>(attributes.parent_domain)->thread_domain : nullptr;
+  SoftQueue* made = make_cq(attributes.cqe, attributes.cq_context, attributes.channel,
+                            static_cast<int>(attributes.comp_vector), thread_domain);
+  if (made != nullptr) fill_extended_poll(*made);
+  return made;
+}
+
+int SoftContext::resize_cq(ibv_cq* cq, int cqe) {
+  const EngineVisit visit(lock_);
+  CompletionQueue& queue = SoftQueue::of(cq).queue;
+  if (cqe <= 0 || static_cast<std::uint32_t>(cqe) > config_.limits.max_cqe || static_cast<std::uint32_t>(cqe) < queue.size()) {
+    return EINVAL;
+  }
+  queue.resize(static_cast<std::uint32_t>(cqe));
+  cq->cqe = cqe;
+  return 0;
+}
+
+int SoftContext::destroy_cq(ibv_cq* cq) {
+  SoftQueue& queue = SoftQueue::of(cq);
+  {
+    const EngineVisit visit(lock_);
+    if (queue.queue.users > 0) return EBUSY;
+    queue.queue.armed = Arming::none;
+  }
+  // Nothing raises events for it any more; what nobody took goes, what somebody took must come back.
+  auto* channel = static_cast<SoftChannel*>(queue.channel);
+  if (channel != nullptr) channel->events.remove_if([&](const SoftQueue* about) { return about == &queue; });
+  async_events_.remove_if([&](const ibv_async_event& event) {
+    return event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == cq;
+  });
+  if (!queue.channel_events.wait() || !queue.async_events.wait()) return EBUSY;
+  const EngineVisit visit(lock_);
+  if (channel != nullptr) --channel->refcnt;
+  --cq_count_;
+  object_gone(queue.thread_domain);
+  delete &queue;
+  return 0;
+}
+
+int SoftContext::get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  const auto about = static_cast<SoftChannel*>(channel)->events.take();
+  if (!about) return -1;
+  (*about)->channel_events.taken();
+  *cq = ibv_cq_ex_to_cq(*about);
+  *cq_context = (*about)->cq_context;
+  return 0;
+}
+
+void SoftContext::ack_cq_events(ibv_cq* cq, unsigned int events) { SoftQueue::of(cq).channel_events.acknowledged(events); }
+
+// -- async events ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Where an event is about an object, the count of its unacknowledged events.
+UnacknowledgedEvents* events_of(const ibv_async_event& event) {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR: return &SoftQueue::of(event.element.cq).async_events;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED: return &SoftQueuePair::of(event.element.qp).async_events;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED: return &SoftSharedReceiveQueue::of(event.element.srq).async_events;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+int SoftContext::get_async_event(ibv_async_event& event) {
+  const auto taken = async_events_.take();
+  if (!taken) return -1;
+  event = *taken;
+  if (UnacknowledgedEvents* events = events_of(event)) events->taken();
+  return 0;
+}
+
+void SoftContext::ack_async_event(ibv_async_event& event) {
+  if (UnacknowledgedEvents* events = events_of(event)) events->acknowledged(1);
+}
+
+void SoftContext::completion_event(CompletionQueue& cq) {
+  SoftQueue& queue = SoftQueue::of(cq);
+  if (queue.channel != nullptr) static_cast<SoftChannel*>(queue.channel)->events.push(&queue);
+}
+
+void SoftContext::queue_pair_event(QueuePair& queue_pair, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = &SoftQueuePair::of(queue_pair).qp_base;
+  async_events_.push(event);
+}
+
+void SoftContext::queue_event(CompletionQueue& cq, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.cq = ibv_cq_ex_to_cq(&SoftQueue::of(cq));
+  async_events_.push(event);
+}
+
+void SoftContext::queue_event(SharedReceiveQueue& srq, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.srq = &SoftSharedReceiveQueue::of(srq);
+  async_events_.push(event);
+}
+
+void SoftContext::port_event(std::uint8_t port, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = port;
+  async_events_.push(event);
+}
+
+}  // namespace verbatim::soft
