@@ -68,7 +68,7 @@ class ShmWire final : public Wire {
   [[nodiscard]] std::uint64_t arrivals() const { return arrivals_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool takes_part_in_barriers() const { return self_.takes_part_in_barriers; }
   [[nodiscard]] std::atomic<std::uint32_t>& sleep_word() { return self_.instance->sleeping; }
-  // When a helper that stands by will look again by itself.
+  // When a helper that stands by will look again by itself; `never` also while it does not.
   void set_plan(Time plan) { plan_.store(plan.time_since_epoch().count(), std::memory_order_release); }
   [[nodiscard]] Time plan() const { return Time(Duration(plan_.load(std::memory_order_acquire))); }
 
@@ -102,7 +102,7 @@ class ShmWire final : public Wire {
   std::uint32_t holding_slots_ = 0;
   std::atomic<std::uint32_t> errands_{0};
   std::atomic<std::uint64_t> arrivals_{0};
-  std::atomic<Time::rep> plan_{Time::min().time_since_epoch().count()};
+  std::atomic<Time::rep> plan_{never.time_since_epoch().count()};
   InboundPacket inbound_{};
   Reference reference_{};  // of inbound_, if its payload is to be fetched
   std::uint32_t train_limit_;

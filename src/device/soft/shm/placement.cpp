@@ -1,0 +1,85 @@
+#include "device/soft/shm/placement.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "device/soft/shm/copy.hpp"
+#include "device/soft/shm/processor_barrier.hpp"
+#include "device/soft/shm/tables.hpp"
+
+namespace verbatim::soft::shm {
+namespace {
+
+constexpr std::chrono::seconds placement_wait_limit{1};
+constexpr int looks_before_yield = 1000;
+
+// The peer waits until this is gone, or we are.
+class Announcement {
+ public:
+  Announcement(Peer& peer, std::uint32_t key, Qpn qpn) : word_(peer.slot().placement) {
+    word_.store(Placement::make(key, qpn.value), std::memory_order_relaxed);
+    order_store_before_load(peer.placing_needs_fence());
+  }
+  ~Announcement() { word_.store(0, std::memory_order_release); }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+ private:
+  std::atomic<std::uint64_t>& word_;
+};
+
+bool allows(const PublishedRegion& region, const PublishedQueuePair& queue_pair, const Packet& packet) {
+  return (region.view.access & queue_pair.view.access & IBV_ACCESS_REMOTE_WRITE) != 0 &&
+         region.view.protection_domain == queue_pair.view.protection_domain && queue_pair.view.receiving &&
+         queue_pair.view.connected_to == packet.header.source_qpn() &&
+         region.holds(packet.rdma.remote_address, packet.rdma.length);
+}
+
+template <typename Matches>
+bool wait_while(Instance& instance, Matches matches) {
+  barrier_everywhere();
+  const auto deadline = std::chrono::steady_clock::now() + placement_wait_limit;
+  const std::uint32_t limit = std::min(instance.slots_limit.load(std::memory_order_acquire), max_peers);
+  for (std::uint32_t index = 0; index < limit; ++index) {
+    const PeerSlot& slot = instance.slots[index];
+    for (int look = 1; matches(slot.placement.load(std::memory_order_acquire)); ++look) {
+      if (look % looks_before_yield != 0) continue;
+      const ProcessIdentity peer{SlotClaim::pid(slot.claim.load(std::memory_order_acquire)),
+                                 slot.start_time.load(std::memory_order_relaxed)};
+      if (!peer.alive()) break;
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      ::sched_yield();
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool place_write(Peer& peer, const Packet& packet, std::span<const Piece> pieces) {
+  const RdmaHeader& target = packet.rdma;
+  const Announcement announcement(peer, target.rkey, packet.header.destination());
+  const auto region = find_region(peer.instance(), target.rkey);
+  if (!region || region->location.segment == 0) return false;
+  const auto queue_pair = find_queue_pair(peer.instance(), packet.header.destination());
+  if (!queue_pair || !allows(*region, *queue_pair, packet)) return false;
+  std::byte* to = peer.segments().reach(*region, target.remote_address, target.length);
+  if (to == nullptr) return false;
+  for (const Piece& piece : pieces) {
+    copy_in_order(to, piece.address, piece.length);
+    to += piece.length;
+  }
+  return true;
+}
+
+bool wait_for_placements_into(Instance& instance, std::uint32_t key) {
+  return wait_while(instance, [key](std::uint64_t word) { return Placement::is_into(word, key); });
+}
+
+bool wait_for_placements_through(Instance& instance, Qpn qpn) {
+  return wait_while(instance, [qpn](std::uint64_t word) { return Placement::is_through(word, qpn.value); });
+}
+
+}  // namespace verbatim::soft::shm
