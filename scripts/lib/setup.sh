@@ -11,7 +11,7 @@ source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 vm_image=$source_root/.cache/vm
 
 # A program that says nothing for this long gets a line that shows it is at work, in seconds.
-readonly progress_seconds=5
+readonly progress_seconds=10
 # How much of a failed program's output to show, in lines. The rest is in the log file that is named with it.
 readonly failure_lines=60
 # How long to wait for another package manager to finish, in seconds.
