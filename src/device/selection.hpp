@@ -27,6 +27,7 @@ struct GidChoice {
   std::string reason;
 };
 
+// The index of the GID holds for whoever opens the device; on the soft device its value is another at each opening.
 struct Selection {
   std::string device;
   ProviderKind provider = ProviderKind::ibverbs;
