@@ -123,6 +123,9 @@ class Side {
                                         std::uint64_t add);
 [[nodiscard]] SendRequest datagram(std::uint64_t id, std::vector<ibv_sge> pieces, Ah ah, std::uint32_t qpn,
                                    std::uint32_t qkey);
+[[nodiscard]] constexpr unsigned signalled_if(bool wanted) {
+  return wanted ? unsigned{IBV_SEND_SIGNALED} : 0;
+}
 [[nodiscard]] SendRequest with_flags(SendRequest request, unsigned flags);
 
 }  // namespace verbatim::conformance
