@@ -33,7 +33,7 @@ struct Path {
   [[nodiscard]] ibv_ah_attr address() const;
 };
 
-// What the two reliable and unreliable connected services have in common.
+// What the two connected services, RC and UC, have in common.
 struct Peer {
   Path path;
   PathMtu path_mtu;
