@@ -80,6 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Crossing{"src/device/soft/engine/requester.cpp", "src/device/soft/verbs/qp.hpp"},
                       Crossing{"src/device/open.cpp", "src/device/soft/engine/packet.hpp"},
                       Crossing{"src/device/context.hpp", "src/mem/slab.hpp"},
+                      Crossing{"src/device/soft/engine/requester.cpp", "src/qp/units.hpp"},
+                      Crossing{"src/device/queue_pair/names.cpp", "src/device/context.hpp"},
                       Crossing{"src/mem/slab.cpp", "src/qp/pool.hpp"},
                       Crossing{"src/mem/slab.cpp", "src/device/soft/provider.hpp"},
                       Crossing{"src/qp/pool.cpp", "src/transport/channel.hpp"},
