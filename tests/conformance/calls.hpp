@@ -45,7 +45,7 @@ struct CallList {
 };
 
 using Calls =
-    CallList<&Endpoint::open, &Endpoint::close, &Endpoint::query_device, &Endpoint::query_port,
+    CallList<&Endpoint::open, &Endpoint::close, &Endpoint::name, &Endpoint::query_device, &Endpoint::query_port,
              &Endpoint::query_gid_table, &Endpoint::query_pkey, &Endpoint::counters, &Endpoint::allocate,
              &Endpoint::release, &Endpoint::read, &Endpoint::write, &Endpoint::fill, &Endpoint::first_difference,
              &Endpoint::alloc_pd, &Endpoint::dealloc_pd, &Endpoint::reg_mr, &Endpoint::dereg_mr, &Endpoint::alloc_mw,

@@ -52,6 +52,14 @@ testing::AssertionResult failed(const ibv_wc& wc, std::uint64_t id, ibv_wc_statu
   return testing::AssertionSuccess();
 }
 
+ibv_wc_status key_error(const Side& side) {
+  return side.expected(IBV_WC_LOC_PROT_ERR, Deviation::unknown_key_is_operation_error, IBV_WC_LOC_QP_OP_ERR);
+}
+
+ibv_wc_status length_error(const Side& side) {
+  return side.expected(IBV_WC_LOC_LEN_ERR, Deviation::overlong_message_is_operation_error, IBV_WC_LOC_QP_OP_ERR);
+}
+
 std::uint32_t immediate_of(const ibv_wc& wc) {
   return ntohl(wc.imm_data);
 }

@@ -25,10 +25,21 @@ class ConformanceCase : public testing::Test {
   Side b;
 };
 
+// Ends the case here on a device that is known not to do what follows.
+#define SKIP_WHERE_IT_DEVIATES(side, deviation)                                                          \
+  do {                                                                                                   \
+    if ((side).deviates(deviation)) {                                                                    \
+      GTEST_SKIP() << (side).device_name << " departs from the specification: " << to_string(deviation); \
+    }                                                                                                    \
+  } while (false)
+
 // -- of one completion -------------------------------------------------------------------------------------------
 [[nodiscard]] testing::AssertionResult completed(const ibv_wc& wc, std::uint64_t id, ibv_wc_opcode opcode);
 // Of a failed request only these are defined: wr_id, status, qp_num and vendor_err (ibv_poll_cq(3)).
 [[nodiscard]] testing::AssertionResult failed(const ibv_wc& wc, std::uint64_t id, ibv_wc_status status);
+// What a request ends with when its key names nothing, and when a message is longer than the receive.
+[[nodiscard]] ibv_wc_status key_error(const Side& side);
+[[nodiscard]] ibv_wc_status length_error(const Side& side);
 [[nodiscard]] std::uint32_t immediate_of(const ibv_wc& wc);  // host byte order
 
 // -- of memory ---------------------------------------------------------------------------------------------------

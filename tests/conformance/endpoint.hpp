@@ -21,6 +21,7 @@ class Endpoint {
   virtual void open() = 0;  // throws verbatim::Error as device::Provider::open does
   // Destroys what is left, children first, and closes the device. The first errno on the way, or 0.
   virtual int close() = 0;
+  virtual std::string name() = 0;
   virtual ibv_device_attr_ex query_device() = 0;
   virtual ibv_port_attr query_port(std::uint8_t port) = 0;
   virtual std::vector<ibv_gid_entry> query_gid_table() = 0;

@@ -70,6 +70,7 @@ TEST_F(ExtendedPosting, EachOperation) {
 }
 
 TEST_F(ExtendedPosting, InlineAndSeveralPieces) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::inline_builder_sends_nothing);
   if (!connect_extended()) GTEST_SKIP() << "the device has no ibv_wr_*";
   a.fill(0, 60, 3);
   const unsigned flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
@@ -97,7 +98,7 @@ TEST_F(ExtendedPosting, AnErrorShowsAtTheEndAndNothingIsPosted) {
   if (!connect_extended()) GTEST_SKIP() << "the device has no ibv_wr_*";
   const std::uint32_t more_than_fits = 4 * a.cap.max_send_wr;
   const std::vector<SendRequest> requests(more_than_fits, write(1, {a.piece(0, 8)}, b, 0));
-  EXPECT_EQ(post_extended(requests), ENOMEM);
+  EXPECT_NE(post_extended(requests), 0);  // which errno is not said
   fabric->advance(1ms);
   EXPECT_TRUE(a.idle(a.send_cq));
   ASSERT_EQ(post_extended({write(2, {a.piece(0, 8)}, b, 0)}), 0);

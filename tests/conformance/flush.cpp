@@ -30,15 +30,19 @@ TEST_F(Flush, EndsSendsInOrderEvenUnsignalledOnes) {
   EXPECT_TRUE(a.idle(a.send_cq));
 }
 
-TEST_F(Flush, EndsWhatIsPostedInError) {
+TEST_F(Flush, EndsSendsThatArePostedInError) {
   connect();
   a.to(IBV_QPS_ERR);
-  for (std::uint64_t i = 0; i < 10; ++i) {
-    a.post(send(i, {a.piece(0, 64)}));
-    a.receive(100 + i, {a.piece(0, 64)});
-  }
+  for (std::uint64_t i = 0; i < 10; ++i) a.post(send(i, {a.piece(0, 64)}));
   expect_flushed(a.sent(10), 0);
-  expect_flushed(a.received(10), 100);
+}
+
+TEST_F(Flush, EndsReceivesThatArePostedInError) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::receive_posted_in_error_stays);
+  connect();
+  a.to(IBV_QPS_ERR);
+  for (std::uint64_t i = 0; i < 10; ++i) a.receive(i, {a.piece(0, 64)});
+  expect_flushed(a.received(10), 0);
 }
 
 TEST_F(Flush, FollowsTheRequestThatFailed) {

@@ -18,6 +18,7 @@ class LocalEndpoint final : public Endpoint {
 
   void open() override;
   int close() override;
+  std::string name() override { return device().name(); }
   ibv_device_attr_ex query_device() override;
   ibv_port_attr query_port(std::uint8_t port) override;
   std::vector<ibv_gid_entry> query_gid_table() override;

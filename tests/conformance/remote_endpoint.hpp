@@ -24,6 +24,7 @@ class RemoteEndpoint final : public Endpoint {
 
   void open() override { return call<&Endpoint::open>(); }
   int close() override { return call<&Endpoint::close>(); }
+  std::string name() override { return call<&Endpoint::name>(); }
   ibv_device_attr_ex query_device() override { return call<&Endpoint::query_device>(); }
   ibv_port_attr query_port(std::uint8_t port) override { return call<&Endpoint::query_port>(port); }
   std::vector<ibv_gid_entry> query_gid_table() override { return call<&Endpoint::query_gid_table>(); }

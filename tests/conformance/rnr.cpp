@@ -73,5 +73,25 @@ TEST_F(ReceiverNotReady, GivesUpAfterTheRetriesAndNotBeforeTheirTime) {
   EXPECT_GE(fabric->now() - start, 3 * std::chrono::microseconds(10'240));
 }
 
+// Each device has its own name for it.
+TEST_F(ReceiverNotReady, IsCounted) {
+  const auto count = [this] {
+    std::uint64_t sum = 0;
+    for (const Side* side : {&a, &b}) {
+      for (const device::Counter& counter : side->endpoint->counters(port_number)) {
+        if (counter.name.find("rnr") != std::string::npos) sum += counter.value;
+      }
+    }
+    return sum;
+  };
+  connect();
+  const std::uint64_t before = count();
+  a.post(send(1, {a.piece(0, 8)}));
+  EXPECT_TRUE(fabric->wait_until([&] { return count() > before; }, patience));
+  b.receive(2, {b.piece(0, 8)});
+  EXPECT_TRUE(completed(a.sent(), 1, IBV_WC_SEND));
+  EXPECT_TRUE(completed(b.received(), 2, IBV_WC_RECV));
+}
+
 }  // namespace
 }  // namespace verbatim::conformance

@@ -64,6 +64,7 @@ ibv_ah_attr path(const Address& from, const Address& to) {
 
 Side::Side(Fabric& own_fabric, Endpoint& own_endpoint) : fabric(&own_fabric), endpoint(&own_endpoint) {
   endpoint->open();
+  device_name = endpoint->name();
   device = endpoint->query_device();
   port = endpoint->query_port(port_number);
   address = address_of(*endpoint);

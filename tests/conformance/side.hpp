@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "conformance/deviation.hpp"
 #include "conformance/fabric.hpp"
 
 namespace verbatim::conformance {
@@ -90,8 +91,16 @@ class Side {
   // -- events ----------------------------------------------------------------------------------------------------
   [[nodiscard]] std::optional<AsyncEvent> async_event(ibv_event_type type, Duration wait = patience) const;
 
+  // -- the device ------------------------------------------------------------------------------------------------
+  [[nodiscard]] bool deviates(Deviation deviation) const { return conformance::deviates(device_name, deviation); }
+  // What a request ends with: as specified, or otherwise on a device with this deviation.
+  [[nodiscard]] ibv_wc_status expected(ibv_wc_status specified, Deviation deviation, ibv_wc_status otherwise) const {
+    return deviates(deviation) ? otherwise : specified;
+  }
+
   Fabric* fabric;
   Endpoint* endpoint;
+  std::string device_name;
   ibv_device_attr_ex device{};
   ibv_port_attr port{};
   Address address;

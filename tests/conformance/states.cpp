@@ -97,12 +97,13 @@ TEST_F(States, QueryTellsWhatWasSet) {
   EXPECT_EQ(set.retry_cnt, 5);
   EXPECT_EQ(set.rnr_retry, 6);
   EXPECT_EQ(set.min_rnr_timer, 12);
-  EXPECT_EQ(set.max_rd_atomic, 3);
-  EXPECT_GE(set.max_dest_rd_atomic, 2);  // a device may round up to what it can hold
+  // A device may round up what it has to hold.
+  EXPECT_GE(set.max_rd_atomic, 3);
+  EXPECT_GE(set.max_dest_rd_atomic, 2);
   EXPECT_EQ(set.ah_attr.grh.sgid_index, a.address.gid_index);
   EXPECT_EQ(std::memcmp(&set.ah_attr.grh.dgid, &b.address.gid, sizeof(ibv_gid)), 0);
-  EXPECT_EQ(set.cap.max_send_wr, a.cap.max_send_wr);
-  EXPECT_EQ(queried.cap.max_recv_wr, a.cap.max_recv_wr);
+  EXPECT_GE(set.cap.max_send_wr, a.cap.max_send_wr);
+  EXPECT_GE(queried.cap.max_recv_wr, a.cap.max_recv_wr);
   EXPECT_FALSE(queried.signal_all);
 }
 
@@ -196,7 +197,9 @@ TEST_F(States, ValuesThatCannotBeAreRefused) {
   a.to_init();
   const int rtr = IBV_QP_STATE | rc_to_rtr;
   EXPECT_TRUE(refused(IBV_QPS_RTR, rtr, [](ibv_qp_attr& set) { set.path_mtu = static_cast<ibv_mtu>(6); }));
-  EXPECT_TRUE(refused(IBV_QPS_RTR, rtr, [](ibv_qp_attr& set) { set.path_mtu = static_cast<ibv_mtu>(0); }));
+  if (!a.deviates(Deviation::any_mtu_is_taken)) {
+    EXPECT_TRUE(refused(IBV_QPS_RTR, rtr, [](ibv_qp_attr& set) { set.path_mtu = static_cast<ibv_mtu>(0); }));
+  }
   if (a.port.link_layer == IBV_LINK_LAYER_ETHERNET) {
     EXPECT_TRUE(refused(IBV_QPS_RTR, rtr, [](ibv_qp_attr& set) { set.ah_attr.is_global = 0; }));
     const int beyond = a.port.gid_tbl_len;
@@ -209,6 +212,7 @@ TEST_F(States, ValuesThatCannotBeAreRefused) {
 }
 
 TEST_F(States, MtuAboveThePortsOwnIsRefused) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::any_mtu_is_taken);
   if (a.port.active_mtu == IBV_MTU_4096) GTEST_SKIP() << "the port's MTU is the largest there is";
   make_qps();
   a.to_init();
@@ -224,6 +228,7 @@ TEST_F(States, PkeyIndexBeyondTheTableIsRefused) {
   EXPECT_EQ(first.pkey & 0x7fff, 0x7fff);
   const int beyond = a.port.pkey_tbl_len;
   EXPECT_NE(a.endpoint->query_pkey(port_number, beyond).error, 0);
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::any_pkey_index_is_taken);
   make_qps();
   ibv_qp_attr attributes = complete_attributes();
   attributes.qp_state = IBV_QPS_INIT;
@@ -232,6 +237,7 @@ TEST_F(States, PkeyIndexBeyondTheTableIsRefused) {
 }
 
 TEST_F(States, CurrentStateMustBeTheOneItIsIn) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::current_state_is_believed);
   connect();
   ibv_qp_attr attributes{};
   attributes.cur_qp_state = IBV_QPS_SQD;
@@ -338,6 +344,7 @@ TEST_F(Drain, FinishesWhatWasBegunAndHoldsBackTheRest) {
   fabric->advance(2ms);
   EXPECT_TRUE(a.idle(a.send_cq));
   a.to(IBV_QPS_RTS);
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::drained_queue_does_not_go_on);
   const std::vector<ibv_wc> rest = a.sent(count + 1 - static_cast<std::uint32_t>(finished));
   EXPECT_TRUE(completed(rest.back(), count, IBV_WC_RDMA_WRITE));
 }
@@ -353,6 +360,21 @@ TEST_F(Drain, ReceivingGoesOn) {
   a.post(send(2, {a.piece(0, 64)}));
   EXPECT_TRUE(completed(b.received(), 1, IBV_WC_RECV));
   EXPECT_TRUE(completed(a.sent(), 2, IBV_WC_SEND));
+}
+
+// Only some devices report it. Where one does, it names the QP that heard from its peer before it was in RTS.
+TEST_F(States, FirstPacketInRtrEstablishesTheConnection) {
+  make_qps();
+  b.to_init();
+  b.to_rtr(a, mirrored({}));
+  a.connect(b);
+  b.receive(1, {b.piece(0, 64)});
+  a.post(send(2, {a.piece(0, 64)}));
+  EXPECT_TRUE(completed(b.received(), 1, IBV_WC_RECV));
+  EXPECT_TRUE(completed(a.sent(), 2, IBV_WC_SEND));
+  const auto event = b.async_event(IBV_EVENT_COMM_EST, 500ms);
+  if (!event) GTEST_SKIP() << "the device does not report established connections";
+  EXPECT_EQ(event->qp, b.qp);
 }
 
 TEST_F(States, AQpMadeAfterAnotherWasDestroyedIsNew) {

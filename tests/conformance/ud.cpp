@@ -131,6 +131,7 @@ TEST_F(Datagrams, ThatFindNoReceiveAreDropped) {
 
 // A Q_Key with the high bit set stands for the sending QP's own (specification, volume 1, 10.2.5).
 TEST_F(Datagrams, ControlledQkeyIsTheQpsOwn) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::controlled_qkey_is_sent);
   b.receive(1, {b.piece(0, 1024)});
   SendRequest request = to_peer(2, {a.piece(0, 10)});
   request.remote_qkey = 0x80000000;
@@ -162,8 +163,12 @@ TEST_F(Datagrams, AsLongAsThePacketAndNotLonger) {
 
   b.receive(3, {b.piece(0, 16'384)});
   const Posted posted = a.endpoint->post_send(a.qp, {to_peer(4, {a.piece(0, mtu() + 1)})});
+  // No packet leaves. That this is no error is the letter of the specification (volume 1, C10-93.1.1); devices that
+  // refuse the request, or fail it, are about as well.
   if (posted.error == 0) {
-    EXPECT_TRUE(failed(a.sent(), 4, IBV_WC_LOC_LEN_ERR));
+    const ibv_wc ended = a.sent();
+    EXPECT_TRUE(ended.status == IBV_WC_SUCCESS || ended.status == IBV_WC_LOC_LEN_ERR)
+        << ibv_wc_status_str(ended.status);
   }
   fabric->advance(2ms);
   EXPECT_TRUE(b.idle(b.recv_cq));
@@ -205,7 +210,7 @@ TEST_F(Datagrams, LongerThanTheReceiveDoNotOverflowIt) {
   fabric->advance(5ms);
   const Polled polled = b.endpoint->poll_cq(b.recv_cq, 1);
   if (polled.result == 1) {
-    EXPECT_TRUE(failed(polled.completions[0], 1, IBV_WC_LOC_LEN_ERR));
+    EXPECT_TRUE(failed(polled.completions[0], 1, length_error(b)));
     RecordProperty("receive", "failed");
   }
   EXPECT_TRUE(holds_zeros(b, grh_bytes + 99, 100));
@@ -218,7 +223,7 @@ TEST_F(Datagrams, FailedSendStopsTheSendQueueAlone) {
   a.receive(1, {a.piece(0, 1024)});
   a.post({to_peer(2, {piece}), to_peer(3, {a.piece(0, 10)})});
   const std::vector<ibv_wc> ended = a.sent(2);
-  EXPECT_TRUE(failed(ended[0], 2, IBV_WC_LOC_PROT_ERR));
+  EXPECT_TRUE(failed(ended[0], 2, key_error(a)));
   EXPECT_TRUE(failed(ended[1], 3, IBV_WC_WR_FLUSH_ERR));
   // The specification has SQE (volume 1, 10.3.1); a device may go to ERR, from where the way is longer.
   const auto stopped = [&] { return a.state() == IBV_QPS_SQE || a.state() == IBV_QPS_ERR; };
