@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "qp/transitions.hpp"
+#include "device/queue_pair/transitions.hpp"
 
 namespace verbatim::qp {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "qp/names.hpp"
+#include "device/queue_pair/names.hpp"
 
 namespace verbatim::qp {
 

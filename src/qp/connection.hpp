@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/ids.hpp"
+#include "device/queue_pair/units.hpp"
 #include "qp/modification.hpp"
-#include "qp/units.hpp"
 
 namespace verbatim::qp {
 

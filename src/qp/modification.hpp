@@ -3,7 +3,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "qp/names.hpp"
+#include "device/queue_pair/names.hpp"
 
 namespace verbatim::qp {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "qp/transitions.hpp"
+#include "device/queue_pair/transitions.hpp"
 
 namespace verbatim::qp {
 namespace {

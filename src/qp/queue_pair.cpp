@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "device/queue_pair/transitions.hpp"
 #include "qp/check.hpp"
-#include "qp/transitions.hpp"
 
 namespace verbatim::qp {
 namespace {

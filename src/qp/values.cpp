@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "qp/units.hpp"
+#include "device/queue_pair/units.hpp"
 
 namespace verbatim::qp {
 namespace {

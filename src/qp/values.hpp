@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "qp/names.hpp"
+#include "device/queue_pair/names.hpp"
 
 namespace verbatim::qp {
 

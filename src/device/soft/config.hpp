@@ -53,9 +53,10 @@ struct DeviceConfig {
   std::uint64_t seed = 0;  // of the device's own randomness (faults); 0 takes one from the system
 
   // shm only
-  std::string directory;                      // empty: /dev/shm/verbatim-<uid>
-  std::uint32_t ring_bytes = 256 * 1024;      // of each ordered pair of devices that talk; a power of two
-  bool payload_by_reference = true;           // off: large payloads too travel through the ring, as where the system forbids process_vm_readv
+  std::string directory;                  // empty: /dev/shm/verbatim-<uid>
+  std::uint32_t ring_bytes = 256 * 1024;  // of each ordered pair of devices that talk; a power of two
+  bool payload_by_reference =
+      true;  // off: large payloads too travel through the ring, as where the system forbids process_vm_readv
 };
 
 }  // namespace verbatim::soft

@@ -17,8 +17,9 @@ class Control {
   // Each change of a table or port raises the async event that hardware would raise, with the port's number.
   virtual void set_port_active(std::uint8_t port, bool active) = 0;
   virtual void set_active_mtu(std::uint8_t port, ibv_mtu mtu) = 0;
-  virtual void set_gid(std::uint8_t port, std::uint32_t index, const GidConfig& gid) = 0;  // an all-zero GID empties the entry
-  virtual void set_pkey(std::uint8_t port, std::uint32_t index, std::uint16_t pkey) = 0;   // 0 empties the entry
+  virtual void set_gid(std::uint8_t port, std::uint32_t index,
+                       const GidConfig& gid) = 0;  // an all-zero GID empties the entry
+  virtual void set_pkey(std::uint8_t port, std::uint32_t index, std::uint16_t pkey) = 0;  // 0 empties the entry
 
   // From now on. An empty plan heals the device; packets held back by the old plan are lost.
   virtual void set_faults(const FaultPlan& plan) = 0;

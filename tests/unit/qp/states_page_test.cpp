@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "qp/transitions.hpp"
-#include "qp/units.hpp"
+#include "device/queue_pair/transitions.hpp"
+#include "device/queue_pair/units.hpp"
 #include "vm/qp_states/differences.hpp"
 
 namespace verbatim::qp {

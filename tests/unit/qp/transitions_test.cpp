@@ -1,4 +1,4 @@
-#include "qp/transitions.hpp"
+#include "device/queue_pair/transitions.hpp"
 
 #include <gtest/gtest.h>
 

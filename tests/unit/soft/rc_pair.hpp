@@ -77,12 +77,14 @@ class RcPair : public ::testing::Test {
     side.pd = context.alloc_pd();
     side.channel = context.create_comp_channel();
     side.cq = context.create_cq(1024, nullptr, side.channel, 0);
-    constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    constexpr int access =
+        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     side.mr = context.reg_mr(side.pd, side.memory.data(), side.memory.size(), access);
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = side.cq;
     init.qp_type = IBV_QPT_RC;
-    init.cap = {.max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 64};
+    init.cap = {
+        .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 64};
     side.qp = context.create_qp(side.pd, init);
     ASSERT_NE(side.qp, nullptr);
     ASSERT_NE(side.mr, nullptr);
@@ -114,7 +116,9 @@ class RcPair : public ::testing::Test {
     attributes.qp_state = IBV_QPS_INIT;
     attributes.port_num = 1;
     attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    ASSERT_EQ(side.context->modify_qp(side.qp, attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+    ASSERT_EQ(side.context->modify_qp(side.qp, attributes,
+                                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+              0);
   }
   static void to_rtr(Side& side, Side& peer, const ConnectionSettings& settings, std::uint32_t psn) {
     ibv_qp_attr attributes{};
@@ -143,8 +147,8 @@ class RcPair : public ::testing::Test {
     attributes.rnr_retry = settings.rnr_retry;
     attributes.max_rd_atomic = settings.rd_atomic;
     ASSERT_EQ(side.context->modify_qp(side.qp, attributes,
-                                      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                          IBV_QP_MAX_QP_RD_ATOMIC),
+                                      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                          IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
               0);
   }
 
@@ -165,7 +169,8 @@ class RcPair : public ::testing::Test {
   }
   // A request with one piece; `edit` sets what else it needs.
   template <typename Edit>
-  static int post(Side& side, std::uint64_t wr_id, ibv_wr_opcode opcode, std::size_t offset, std::uint32_t length, Edit edit) {
+  static int post(Side& side, std::uint64_t wr_id, ibv_wr_opcode opcode, std::size_t offset, std::uint32_t length,
+                  Edit edit) {
     ibv_sge piece{side.address(offset), length, side.mr->lkey};
     ibv_send_wr wr{};
     wr.wr_id = wr_id;

@@ -30,7 +30,11 @@ TEST_F(Reliable, WriteReadAndAtomics) {
   EXPECT_TRUE(same(a, 200000, b, 1000, 100000));
   const std::uint64_t old_value = 41;
   std::memcpy(b.memory.data(), &old_value, 8);
-  ASSERT_EQ(post(a, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, [&](ibv_send_wr& wr) { wr.wr.atomic = {b.address(), 1, 0, b.mr->rkey}; }), 0);
+  ASSERT_EQ(post(a, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8,
+                 [&](ibv_send_wr& wr) {
+                   wr.wr.atomic = {b.address(), 1, 0, b.mr->rkey};
+                 }),
+            0);
   EXPECT_EQ(completion(a).status, IBV_WC_SUCCESS);
   EXPECT_EQ(std::memcmp(a.memory.data(), &old_value, 8), 0);
   EXPECT_EQ(static_cast<unsigned>(b.memory[0]), 42U);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "qp/names.hpp"
+#include "device/queue_pair/names.hpp"
 
 namespace verbatim::qp::test {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "qp/check.hpp"
-#include "qp/transitions.hpp"
+#include "device/queue_pair/transitions.hpp"
 #include "vm/qp_states/device.hpp"
 
 namespace verbatim::qp::test {

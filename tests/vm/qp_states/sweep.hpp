@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "qp/names.hpp"
+#include "device/queue_pair/names.hpp"
 
 namespace verbatim::qp::test {
 

@@ -1,4 +1,5 @@
-// The check that a packet carries where a wire damages some: CRC-32C over header, extension and payload, behind the payload.
+// The check that a packet carries where a wire damages some: CRC-32C over header, extension and payload, behind the
+// payload.
 #pragma once
 
 #include <array>

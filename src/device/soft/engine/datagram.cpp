@@ -11,17 +11,19 @@ namespace {
 
 constexpr std::uint32_t grh_bytes = 40;
 
-ibv_wc_status find_local_fault(Engine& engine, QueuePair& qp, const SendRequest& request, const DatagramTarget& target) {
+ibv_wc_status find_local_fault(Engine& engine, QueuePair& qp, const SendRequest& request,
+                               const DatagramTarget& target) {
   if (request.length > mtu_bytes(engine.port(target.address.port).active_mtu)) return IBV_WC_LOC_LEN_ERR;
   if ((request.flags & IBV_SEND_INLINE) != 0) return IBV_WC_SUCCESS;
   return allowed(engine.regions, qp.sends.pieces(qp.sends.head()), qp.settings.domain, false) ? IBV_WC_SUCCESS
-                                                                                             : IBV_WC_LOC_PROT_ERR;
+                                                                                              : IBV_WC_LOC_PROT_ERR;
 }
 
 ibv_grh route_header(const PacketHeader& header, const DatagramHeader& datagram) {
   ibv_grh grh{};
   constexpr std::uint32_t version = 6;
-  grh.version_tclass_flow = htonl(version << 28 | static_cast<std::uint32_t>(header.traffic_class) << 20 | datagram.flow_label);
+  grh.version_tclass_flow =
+      htonl(version << 28 | static_cast<std::uint32_t>(header.traffic_class) << 20 | datagram.flow_label);
   grh.paylen = htons(static_cast<std::uint16_t>(header.payload_bytes));
   grh.next_hdr = 0x1b;  // an InfiniBand transport header follows (specification, volume 1, 8.3)
   grh.hop_limit = header.hop_limit();
@@ -44,13 +46,15 @@ void transmit(Engine& engine, QueuePair& qp) {
     packet.header.flags = packet_flag::first | packet_flag::last;
     packet.header.packet_count = 1;
     packet.header.destination_qpn = target.qpn & Qpn::mask;
+    packet.header.source = source_of(qp);
     packet.header.sequence = qp.requester.next_psn.value();
     packet.header.acknowledgement = 0;
     packet.header.payload_bytes = request.length;
     packet.header.immediate = request.immediate;
     if (request.opcode == IBV_WR_SEND_WITH_IMM) packet.header.flags |= packet_flag::immediate;
     if ((request.flags & IBV_SEND_SOLICITED) != 0) packet.header.flags |= packet_flag::solicited;
-    packet.datagram = {target.qkey, target.address.flow_label, target.address.source_gid, target.address.destination_gid};
+    packet.datagram = {target.qkey, target.address.flow_label, target.address.source_gid,
+                       target.address.destination_gid};
     if (!engine.transmit(qp, target.address, packet, qp.sends.pieces(position))) return engine.owe(qp);
     qp.requester.next_psn = qp.requester.next_psn.next();
     if (qp.state == IBV_QPS_RTS) engine.complete_send(qp, IBV_WC_SUCCESS);

@@ -36,7 +36,9 @@ void Engine::progress(const CompletionQueue* enough, std::uint32_t wanted) {
     }
     wire_->release();
   }
-  // 3. What has waited too long.
+  // 3. Answers that somebody waits for.
+  if (settles_at_once_) settle_owed();
+  // 4. What has waited too long.
   if (!timers.empty() && ++progress_calls_ >= progress_calls_per_clock) {
     progress_calls_ = 0;
     run_timers(now());
@@ -49,6 +51,7 @@ void Engine::run_timers(Time now) {
 }
 
 void Engine::settle_owed() {
+  settles_at_once_ = false;
   settling_.swap(owing_);
   for (QueuePair* queue_pair : settling_) {
     queue_pair->owes_work = false;
@@ -89,7 +92,8 @@ void Engine::dispatch(const InboundPacket& inbound) {
   }
   // Limited members (top bit clear) only talk to full ones (specification, volume 1, 10.9.3).
   const std::uint16_t both = header.pkey & queue_pair->pkey;
-  if (((header.pkey ^ queue_pair->pkey) & 0x7fff) != 0 || ((header.pkey | queue_pair->pkey) & 0x8000) == 0 || both == 0) {
+  if (((header.pkey ^ queue_pair->pkey) & 0x7fff) != 0 || ((header.pkey | queue_pair->pkey) & 0x8000) == 0 ||
+      both == 0) {
     ++counters.bad_pkeys;
     return;
   }
@@ -108,7 +112,9 @@ void Engine::dispatch(const InboundPacket& inbound) {
     case PacketKind::write:
     case PacketKind::read_request:
     case PacketKind::compare_swap:
-    case PacketKind::fetch_add: return responder::on_request(*this, *queue_pair, inbound);
+    case PacketKind::fetch_add:
+    case PacketKind::placed_writes:
+      return responder::on_request(*this, *queue_pair, inbound);
     case PacketKind::read_response:
       if (takes_answers) requester::on_read_response(*this, *queue_pair, inbound);
       return;
@@ -121,12 +127,12 @@ void Engine::dispatch(const InboundPacket& inbound) {
   }
 }
 
-bool Engine::transmit(QueuePair& queue_pair, const AddressVector& address, Packet& packet, std::span<const Piece> pieces) {
+bool Engine::transmit(QueuePair& queue_pair, const AddressVector& address, Packet& packet,
+                      std::span<const Piece> pieces) {
   PacketHeader& header = packet.header;
   header.pkey = queue_pair.pkey;
   header.service_level = address.service_level;
   header.traffic_class = address.traffic_class;
-  header.source = static_cast<std::uint32_t>(queue_pair.service()) << 24 | queue_pair.qpn.value;
   header.sequence |= static_cast<std::uint32_t>(address.hop_limit) << 24;
   if (ports_[address.port - 1U].active &&
       wire_->send(*address.path, packet, pieces, queue_pair.qpn, last_now_) == SendResult::full) {
@@ -134,7 +140,8 @@ bool Engine::transmit(QueuePair& queue_pair, const AddressVector& address, Packe
   }
   ++counters.packets_sent;
   ++queue_pair.requester.packets_sent;
-  if (faults.kill_qpn == queue_pair.qpn.value && faults.kill_after_packets == queue_pair.requester.packets_sent) dying_ = &queue_pair;
+  if (faults.kill_qpn == queue_pair.qpn.value && faults.kill_after_packets == queue_pair.requester.packets_sent)
+    dying_ = &queue_pair;
   return true;
 }
 
@@ -157,11 +164,16 @@ namespace {
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   switch (opcode) {
     case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM: return IBV_WC_RDMA_WRITE;
-    case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
-    default: return IBV_WC_SEND;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
+    default:
+      return IBV_WC_SEND;
   }
 }
 }  // namespace
@@ -181,7 +193,8 @@ void Engine::complete_send(QueuePair& queue_pair, ibv_wc_status status) {
   } else if (is_read_or_atomic(request)) {
     --requester.reads_outstanding;
   }
-  const bool told = status != IBV_WC_SUCCESS || queue_pair.settings.signal_all || (request.flags & IBV_SEND_SIGNALED) != 0;
+  const bool told =
+      status != IBV_WC_SUCCESS || queue_pair.settings.signal_all || (request.flags & IBV_SEND_SIGNALED) != 0;
   Completion completion{};
   completion.wc.wr_id = request.wr_id;
   completion.wc.status = status;
@@ -253,7 +266,8 @@ std::optional<AddressVector> Engine::resolve(const ibv_ah_attr& attributes) {
   // RoCE has no route without a GRH.
   if (attributes.port_num == 0 || attributes.port_num > ports_.size() || attributes.is_global == 0) return std::nullopt;
   const Port& from = port(attributes.port_num);
-  if (attributes.grh.sgid_index >= from.gids.size() || is_empty(from.gids[attributes.grh.sgid_index].gid)) return std::nullopt;
+  if (attributes.grh.sgid_index >= from.gids.size() || is_empty(from.gids[attributes.grh.sgid_index].gid))
+    return std::nullopt;
   const ibv_gid& source = from.gids[attributes.grh.sgid_index].gid;
   return AddressVector{.path = &wire_->path_to(source, attributes.grh.dgid),
                        .source_gid = source,

@@ -57,7 +57,8 @@ class Engine {
   void run_timers(Time now);
   // When run_timers() next has something to do; never if nothing runs.
   [[nodiscard]] Time next_deadline() const { return timers.next(); }
-  // A transmission is owed that the next progress() will try: an ACK held back for a reply, or something the wire had no room for.
+  // A transmission is owed that the next progress() will try: an ACK held back for a reply, or something the wire had
+  // no room for.
   [[nodiscard]] bool owes_work() const { return !owing_.empty(); }
 
   // -- queue pairs (queue_pair_states.cpp) -----------------------------------------------------------------------
@@ -107,11 +108,17 @@ class Engine {
   // -- for the halves of a queue pair (requester.cpp, responder.cpp, datagram.cpp) -----------------------------------
   [[nodiscard]] Time now() { return last_now_ = clock_.now(); }
   // Sends one packet of a queue pair; fills in what all packets have in common. False when the wire has no room.
-  [[nodiscard]] bool transmit(QueuePair& queue_pair, const AddressVector& address, Packet& packet, std::span<const Piece> pieces);
+  [[nodiscard]] bool transmit(QueuePair& queue_pair, const AddressVector& address, Packet& packet,
+                              std::span<const Piece> pieces);
   void owe(QueuePair& queue_pair) {
     if (queue_pair.owes_work) return;
     queue_pair.owes_work = true;
     owing_.push_back(&queue_pair);
+  }
+  // As owe(), and before progress() returns.
+  void owe_at_once(QueuePair& queue_pair) {
+    owe(queue_pair);
+    settles_at_once_ = true;
   }
   void complete(CompletionQueue& cq, const Completion& completion, bool solicited);
   // The send request at the head is done: its completion if it is owed one, its slot on the way back.
@@ -154,9 +161,11 @@ class Engine {
   std::uint32_t queue_pair_count_ = 0;
   std::vector<QueuePair*> owing_;     // owe a transmission
   std::vector<QueuePair*> settling_;  // settle_owed()'s working copy, kept for its capacity
-  QueuePair* dying_ = nullptr;        // struck by FaultPlan::kill_qpn; dies in the next progress(), not in the middle of a transmission
+  bool settles_at_once_ = false;      // something in owing_ is not to wait for the next progress()
+  QueuePair* dying_ =
+      nullptr;  // struck by FaultPlan::kill_qpn; dies in the next progress(), not in the middle of a transmission
   std::uint32_t progress_calls_ = 0;
-  Time last_now_{};                   // when the clock was last asked: as fresh as a wire needs it
+  Time last_now_{};  // when the clock was last asked: as fresh as a wire needs it
 };
 
 }  // namespace verbatim::soft

@@ -11,11 +11,15 @@ namespace {
 
 bool belongs(PacketClass wanted, PacketKind kind) {
   switch (wanted) {
-    case PacketClass::any: return true;
-    case PacketClass::acknowledge: return kind == PacketKind::acknowledge;
-    case PacketClass::response: return kind == PacketKind::read_response || kind == PacketKind::atomic_response;
+    case PacketClass::any:
+      return true;
+    case PacketClass::acknowledge:
+      return kind == PacketKind::acknowledge;
+    case PacketClass::response:
+      return kind == PacketKind::read_response || kind == PacketKind::atomic_response;
     case PacketClass::request:
-      return kind != PacketKind::acknowledge && kind != PacketKind::read_response && kind != PacketKind::atomic_response;
+      return kind != PacketKind::acknowledge && kind != PacketKind::read_response &&
+             kind != PacketKind::atomic_response;
   }
   return false;
 }
@@ -42,7 +46,8 @@ SendResult FaultyWire::send(Path& path, const Packet& packet, std::span<const Pi
   for (Rule& rule : rules_) {
     if (!strikes(rule, packet, source)) continue;
     switch (rule.rule.fault) {
-      case PacketFault::drop: return SendResult::sent;
+      case PacketFault::drop:
+        return SendResult::sent;
       case PacketFault::duplicate:
         hold(path, packet, pieces, source, clock_.now() + rule.rule.delay);
         break;
@@ -50,7 +55,8 @@ SendResult FaultyWire::send(Path& path, const Packet& packet, std::span<const Pi
       case PacketFault::delay:
         hold(path, packet, pieces, source, clock_.now() + rule.rule.delay);
         return SendResult::sent;
-      case PacketFault::corrupt: return send_damaged(path, packet, pieces, source, now);
+      case PacketFault::corrupt:
+        return send_damaged(path, packet, pieces, source, now);
     }
     break;
   }
@@ -65,7 +71,8 @@ void FaultyWire::hold(Path& path, const Packet& packet, std::span<const Piece> p
 }
 
 // Carries a checksum and then one flipped bit, somewhere the receiver would not notice without it.
-SendResult FaultyWire::send_damaged(Path& path, const Packet& packet, std::span<const Piece> pieces, Qpn source, Time now) {
+SendResult FaultyWire::send_damaged(Path& path, const Packet& packet, std::span<const Piece> pieces, Qpn source,
+                                    Time now) {
   std::vector<std::byte> payload(packet.header.payload_bytes + checksum_bytes);
   gather(pieces, payload.data());
   Packet damaged = packet;
@@ -78,7 +85,8 @@ SendResult FaultyWire::send_damaged(Path& path, const Packet& packet, std::span<
 }
 
 void FaultyWire::release_due(Time now) {
-  const auto due = std::stable_partition(held_.begin(), held_.end(), [&](const Held& held) { return held.release > now; });
+  const auto due =
+      std::stable_partition(held_.begin(), held_.end(), [&](const Held& held) { return held.release > now; });
   for (auto held = due; held != held_.end(); ++held) {
     const Piece piece{held->payload.data(), static_cast<std::uint32_t>(held->payload.size()), LKey{}};
     (void)inner_.send(*held->path, held->packet, {&piece, held->payload.empty() ? 0U : 1U}, held->source, now);

@@ -22,7 +22,9 @@ class FaultyWire final : public Wire {
 
   FaultyWire(Wire& inner, const std::vector<PacketRule>& rules, const Clock& clock, std::uint64_t seed);
 
-  Path& path_to(const ibv_gid& source, const ibv_gid& destination) override { return inner_.path_to(source, destination); }
+  Path& path_to(const ibv_gid& source, const ibv_gid& destination) override {
+    return inner_.path_to(source, destination);
+  }
   [[nodiscard]] std::uint32_t train_limit() const override { return 1; }
   SendResult send(Path& path, const Packet& packet, std::span<const Piece> pieces, Qpn source, Time now) override;
   bool place(Path&, const Packet&, std::span<const Piece>) override { return false; }

@@ -36,23 +36,27 @@ enum class PacketKind : std::uint8_t {
   fetch_add,
   atomic_response,
   acknowledge,
+  placed_writes,  // stands for PSNs of writes that are complete: their data was placed without the target's help
 };
-inline constexpr std::uint8_t packet_kinds = 8;
+inline constexpr std::uint8_t packet_kinds = 9;
 
 enum class Service : std::uint8_t { rc, uc, ud };
 
 // Bits of PacketHeader::flags.
 namespace packet_flag {
-inline constexpr std::uint8_t first = 1 << 0;           // first packet of its message; the extension is present
-inline constexpr std::uint8_t last = 1 << 1;            // last packet of its message
-inline constexpr std::uint8_t immediate = 1 << 2;       // the immediate is meant (on the last packet)
-inline constexpr std::uint8_t solicited = 1 << 3;       // IBV_SEND_SOLICITED
-inline constexpr std::uint8_t ack_request = 1 << 4;     // the requester wants to hear
-inline constexpr std::uint8_t placed = 1 << 5;          // write only: the data is in the target's memory already, no payload follows
-inline constexpr std::uint8_t checksummed = 1 << 6;     // a CRC-32C of packet and payload follows the payload (wires with faults)
+inline constexpr std::uint8_t first = 1 << 0;        // first packet of its message; the extension is present
+inline constexpr std::uint8_t last = 1 << 1;         // last packet of its message
+inline constexpr std::uint8_t immediate = 1 << 2;    // the immediate is meant (on the last packet)
+inline constexpr std::uint8_t solicited = 1 << 3;    // IBV_SEND_SOLICITED
+inline constexpr std::uint8_t ack_request = 1 << 4;  // the requester's application waits: acknowledge at once
+inline constexpr std::uint8_t placed =
+    1 << 5;  // write with immediate: the data is in the target's memory already, no payload follows
+inline constexpr std::uint8_t checksummed =
+    1 << 6;  // a CRC-32C of packet and payload follows the payload (wires with faults)
 }  // namespace packet_flag
 
-// AETH syndromes (specification, volume 1, 9.7.5.2.1 table 46): 0b000ccccc ACK, 0b001ttttt RNR NAK with timer code, 0b011nnnnn NAK.
+// AETH syndromes (specification, volume 1, 9.7.5.2.1 table 46): 0b000ccccc ACK, 0b001ttttt RNR NAK with timer code,
+// 0b011nnnnn NAK.
 namespace syndrome {
 inline constexpr std::uint8_t ack = 0x1f;  // no end-to-end credits
 inline constexpr std::uint8_t rnr_nak = 0x20;
@@ -72,9 +76,10 @@ struct PacketHeader {
   std::uint8_t traffic_class;
   std::uint16_t packet_count;
   std::uint32_t destination_qpn;
-  std::uint32_t source;  // service << 24 | source QPN
+  std::uint32_t source;    // service << 24 | source QPN
   std::uint32_t sequence;  // hop limit << 24 | PSN
-  std::uint32_t acknowledgement;  // acknowledgement_valid | PSN: everything up to here has arrived at the sender of this packet
+  std::uint32_t
+      acknowledgement;  // acknowledgement_valid | PSN: everything up to here has arrived at the sender of this packet
   std::uint32_t payload_bytes;
   std::uint32_t immediate;  // immediate data (network byte order), or the syndrome of a response
 
@@ -132,14 +137,21 @@ static_assert(sizeof(Packet) == 72);
 // Bytes of the extension that belongs to a header; the encoded packet is 32 + this.
 [[nodiscard]] constexpr std::size_t extension_bytes(const PacketHeader& header) {
   switch (header.kind) {
-    case PacketKind::send: return header.service() == Service::ud ? sizeof(DatagramHeader) : 0;
-    case PacketKind::write: return header.has(packet_flag::first) ? sizeof(RdmaHeader) : 0;
-    case PacketKind::read_request: return sizeof(RdmaHeader);
+    case PacketKind::send:
+      return header.service() == Service::ud ? sizeof(DatagramHeader) : 0;
+    case PacketKind::write:
+      return header.has(packet_flag::first) ? sizeof(RdmaHeader) : 0;
+    case PacketKind::read_request:
+      return sizeof(RdmaHeader);
     case PacketKind::compare_swap:
-    case PacketKind::fetch_add: return sizeof(AtomicHeader);
-    case PacketKind::atomic_response: return sizeof(AtomicResult);
+    case PacketKind::fetch_add:
+      return sizeof(AtomicHeader);
+    case PacketKind::atomic_response:
+      return sizeof(AtomicResult);
     case PacketKind::read_response:
-    case PacketKind::acknowledge: return 0;
+    case PacketKind::acknowledge:
+    case PacketKind::placed_writes:
+      return 0;
   }
   return 0;
 }

@@ -45,7 +45,8 @@ class PieceRange {
 };
 
 // Whether every piece may be used locally. A piece of no bytes touches nothing, whatever its key.
-[[nodiscard]] inline bool allowed(const RegionTable& regions, std::span<const Piece> pieces, DomainId domain, bool write) {
+[[nodiscard]] inline bool allowed(const RegionTable& regions, std::span<const Piece> pieces, DomainId domain,
+                                  bool write) {
   return std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
     return piece.length == 0 || regions.allows_local(piece, domain, write);
   });

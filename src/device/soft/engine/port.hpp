@@ -18,8 +18,12 @@ struct Port {
   bool active = true;
 };
 
-[[nodiscard]] constexpr std::uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << mtu; }
+[[nodiscard]] constexpr std::uint32_t mtu_bytes(ibv_mtu mtu) {
+  return 128U << mtu;
+}
 
-[[nodiscard]] inline bool is_empty(const ibv_gid& gid) { return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0; }
+[[nodiscard]] inline bool is_empty(const ibv_gid& gid) {
+  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
+}
 
 }  // namespace verbatim::soft

@@ -13,13 +13,17 @@ namespace {
 bool is_carried_by(ibv_wr_opcode opcode, ibv_qp_type type) {
   switch (opcode) {
     case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM: return true;
+    case IBV_WR_SEND_WITH_IMM:
+      return true;
     case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM: return type != IBV_QPT_UD;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return type != IBV_QPT_UD;
     case IBV_WR_RDMA_READ:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return type == IBV_QPT_RC;
-    default: return false;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return type == IBV_QPT_RC;
+    default:
+      return false;
   }
 }
 
@@ -31,7 +35,8 @@ std::uint32_t sge_bytes(const ibv_sge& sge, const FaultPlan& faults) {
 
 // 0 or the errno value that the post ends with; `length` is set to the bytes of the message.
 int Engine::refuse_send(const QueuePair& queue_pair, const ibv_send_wr& wr, std::uint64_t& length) const {
-  if (queue_pair.state == IBV_QPS_RESET || queue_pair.state == IBV_QPS_INIT || queue_pair.state == IBV_QPS_RTR) return EINVAL;
+  if (queue_pair.state == IBV_QPS_RESET || queue_pair.state == IBV_QPS_INIT || queue_pair.state == IBV_QPS_RTR)
+    return EINVAL;
   if (queue_pair.sends.full()) return ENOMEM;
   if (!is_carried_by(wr.opcode, queue_pair.settings.type)) return EINVAL;
   if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > queue_pair.settings.cap.max_send_sge) return EINVAL;
@@ -155,11 +160,15 @@ int Engine::post_receive(QueuePair& queue_pair, ibv_recv_wr* wr, ibv_recv_wr** b
   return problem;
 }
 
-int Engine::post_receive(SharedReceiveQueue& srq, ibv_recv_wr* wr, ibv_recv_wr** bad) { return post_to(srq.queue, wr, bad); }
+int Engine::post_receive(SharedReceiveQueue& srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return post_to(srq.queue, wr, bad);
+}
 
 int Engine::post_to(ReceiveQueue& queue, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   for (; wr != nullptr; wr = wr->next) {
-    const int problem = queue.full() ? ENOMEM : wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > queue.max_pieces() ? EINVAL : 0;
+    const int problem = queue.full()                                                                      ? ENOMEM
+                        : wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > queue.max_pieces() ? EINVAL
+                                                                                                          : 0;
     if (problem != 0) {
       *bad = wr;
       ++counters.refused_posts;

@@ -2,10 +2,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "device/queue_pair/transitions.hpp"
+#include "device/queue_pair/units.hpp"
 #include "device/soft/engine/engine.hpp"
 #include "device/soft/engine/requester.hpp"
-#include "qp/transitions.hpp"
-#include "qp/units.hpp"
 
 namespace verbatim::soft {
 
@@ -68,7 +68,8 @@ int Engine::check_values(const QueuePair& queue_pair, const ibv_qp_attr& given, 
     return EINVAL;
   }
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && given.max_rd_atomic > config.limits.max_rd_atomic) return EINVAL;
-  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && given.max_dest_rd_atomic > config.limits.max_dest_rd_atomic) return EINVAL;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && given.max_dest_rd_atomic > config.limits.max_dest_rd_atomic)
+    return EINVAL;
   if ((mask & IBV_QP_TIMEOUT) != 0 && given.timeout > qp::AckTimeout::highest_code) return EINVAL;
   if ((mask & IBV_QP_RETRY_CNT) != 0 && given.retry_cnt > qp::RetryCount::highest) return EINVAL;
   if ((mask & IBV_QP_RNR_RETRY) != 0 && given.rnr_retry > qp::RnrRetry::infinite_code) return EINVAL;
@@ -220,7 +221,8 @@ void Engine::reset(QueuePair& queue_pair) {
   publish(queue_pair);
   TimerQueue::stop(queue_pair);
   discard_completions(queue_pair);
-  if (queue_pair.responder.receive_taken && queue_pair.settings.srq != nullptr) queue_pair.settings.srq->queue.release();
+  if (queue_pair.responder.receive_taken && queue_pair.settings.srq != nullptr)
+    queue_pair.settings.srq->queue.release();
   queue_pair.sends.clear();
   queue_pair.receives.clear();
   queue_pair.requester = {};

@@ -39,7 +39,8 @@ class ReceiveQueue {
       pieces[i] = {reinterpret_cast<std::byte*>(sge.addr), bytes, LKey{sge.lkey}};
       length += bytes;
     }
-    requests_[tail_] = {wr.wr_id, static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX)),
+    requests_[tail_] = {wr.wr_id,
+                        static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX)),
                         {pieces, static_cast<std::size_t>(wr.num_sge)}};
     if (++tail_ == capacity()) tail_ = 0;
     ++waiting_;

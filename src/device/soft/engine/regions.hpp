@@ -32,7 +32,8 @@ class RegionTable {
   // Whether work of a queue pair in `domain` may read (or write) that memory locally.
   [[nodiscard]] bool allows_local(const Piece& piece, DomainId domain, bool write) const {
     const RegionView* region = find(piece.lkey.value);
-    return region != nullptr && region->protection_domain == domain && (!write || (region->access & IBV_ACCESS_LOCAL_WRITE) != 0) &&
+    return region != nullptr && region->protection_domain == domain &&
+           (!write || (region->access & IBV_ACCESS_LOCAL_WRITE) != 0) &&
            covers(*region, reinterpret_cast<std::uint64_t>(piece.address), piece.length);
   }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "device/queue_pair/units.hpp"
 #include "device/soft/engine/pieces.hpp"
 #include "device/soft/engine/responder.hpp"
-#include "qp/units.hpp"
 
 namespace verbatim::soft::requester {
 namespace {
@@ -86,6 +86,7 @@ Packet packet_of(QueuePair& qp, PacketKind kind, Psn psn, std::uint32_t count) {
   packet.header.flags = 0;
   packet.header.packet_count = static_cast<std::uint16_t>(count);
   packet.header.destination_qpn = qp.attributes.dest_qp_num;
+  packet.header.source = source_of(qp);
   packet.header.sequence = psn.value();
   packet.header.acknowledgement = 0;
   packet.header.payload_bytes = 0;
@@ -97,11 +98,24 @@ Packet packet_of(QueuePair& qp, PacketKind kind, Psn psn, std::uint32_t count) {
 // packet of its own, so that it can be lost alone.)
 bool transmit_with_acknowledgement(Engine& engine, QueuePair& qp, Packet& packet, std::span<const Piece> pieces) {
   Psn acknowledged;
-  const bool carries = qp.reliable() && engine.wire().train_limit() > 1 && responder::take_acknowledgement(qp, acknowledged);
+  const bool carries =
+      qp.reliable() && engine.wire().train_limit() > 1 && responder::take_acknowledgement(qp, acknowledged);
   if (carries) packet.header.acknowledgement = PacketHeader::acknowledgement_valid | acknowledged.value();
   if (engine.transmit(qp, qp.address, packet, pieces)) return true;
   if (carries) qp.responder.acknowledge_owed = true;
   return false;
+}
+
+// Before a packet, the target hears of the PSNs right before it that placed writes took.
+bool transmit_in_order(Engine& engine, QueuePair& qp, Packet& packet, std::span<const Piece> pieces) {
+  std::uint32_t& untold = qp.requester.placed_packets;
+  while (untold > 0) {
+    const std::uint32_t count = std::min(untold, 0xffffU);
+    Packet placed = packet_of(qp, PacketKind::placed_writes, packet.header.psn().minus(untold), count);
+    if (!engine.transmit(qp, qp.address, placed, {})) return false;
+    untold -= count;
+  }
+  return transmit_with_acknowledgement(engine, qp, packet, pieces);
 }
 
 Step send_read_or_atomic(Engine& engine, QueuePair& qp, SendRequest& request) {
@@ -111,22 +125,31 @@ Step send_read_or_atomic(Engine& engine, QueuePair& qp, SendRequest& request) {
     Packet packet = packet_of(qp, PacketKind::read_request, request.first_psn.plus(request.received), 1);
     packet.header.flags = packet_flag::first | packet_flag::last;
     packet.rdma = {request.remote_address + done_bytes, request.rkey, request.length - done_bytes};
-    return transmit_with_acknowledgement(engine, qp, packet, {}) ? Step::sent : Step::wire_full;
+    return transmit_in_order(engine, qp, packet, {}) ? Step::sent : Step::wire_full;
   }
   const bool swaps = request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
   Packet packet = packet_of(qp, swaps ? PacketKind::compare_swap : PacketKind::fetch_add, request.first_psn, 1);
   packet.header.flags = packet_flag::first | packet_flag::last;
   packet.atomic = {request.remote_address, request.rkey, 0, swaps ? request.swap : request.compare_or_add,
                    swaps ? request.compare_or_add : 0};
-  return transmit_with_acknowledgement(engine, qp, packet, {}) ? Step::sent : Step::wire_full;
+  return transmit_in_order(engine, qp, packet, {}) ? Step::sent : Step::wire_full;
 }
 
 // Places the data of a whole write that is sent for the first time, if nothing before it is on its way unplaced.
-bool place(Engine& engine, QueuePair& qp, const Packet& packet, std::span<const Piece> pieces) {
+bool place(Engine& engine, QueuePair& qp, SendRequest& request, const Packet& packet, std::span<const Piece> pieces) {
   const bool first_time = packet.header.psn() == qp.requester.highest;
   const bool whole = packet.header.has(packet_flag::first) && packet.header.has(packet_flag::last);
-  if (!first_time || !whole || qp.requester.unplaced != 1) return false;
-  return engine.wire().place(*qp.address.path, packet, pieces);
+  if (!qp.reliable() || !first_time || !whole || qp.requester.unplaced != 1) return false;
+  if (!engine.wire().place(*qp.address.path, packet, pieces)) return false;
+  request.placed = true;
+  --qp.requester.unplaced;
+  ++engine.counters.placed_writes;
+  return true;
+}
+
+// A plain write that was placed is complete, and nothing of it travels.
+bool completes_at_once(const SendRequest& request) {
+  return request.placed && request.opcode == IBV_WR_RDMA_WRITE;
 }
 
 Step send_or_write(Engine& engine, QueuePair& qp, SendRequest& request) {
@@ -135,12 +158,16 @@ Step send_or_write(Engine& engine, QueuePair& qp, SendRequest& request) {
   const std::uint32_t mtu = qp.mtu_bytes;
   const std::uint32_t count = std::min({request.packets - self.cursor_packet, engine.wire().train_limit(), 0xffffU});
   const std::uint32_t offset = self.cursor_packet * mtu;
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length - offset, std::uint64_t{count} * mtu));
+  const auto bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length - offset, std::uint64_t{count} * mtu));
   Packet packet = packet_of(qp, writes ? PacketKind::write : PacketKind::send, psn_at_cursor(qp), count);
   packet.header.payload_bytes = bytes;
   if (offset == 0) packet.header.flags |= packet_flag::first;
   if (self.cursor_packet + count == request.packets) {
-    packet.header.flags |= packet_flag::last | packet_flag::ack_request;
+    packet.header.flags |= packet_flag::last;
+    // The application waits for the completion of a signalled request; others can be acknowledged with what follows.
+    if (qp.settings.signal_all || (request.flags & IBV_SEND_SIGNALED) != 0)
+      packet.header.flags |= packet_flag::ack_request;
     packet.header.immediate = request.immediate;
     if (request.opcode == IBV_WR_SEND_WITH_IMM || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
       packet.header.flags |= packet_flag::immediate;
@@ -151,19 +178,20 @@ Step send_or_write(Engine& engine, QueuePair& qp, SendRequest& request) {
 
   const auto whole = qp.sends.pieces(qp.sends.cursor());
   const auto send_pieces = [&](std::span<const Piece> pieces) {
-    if (writes && !request.placed && place(engine, qp, packet, pieces)) {
-      request.placed = true;
-      --self.unplaced;
-      ++engine.counters.placed_writes;
+    if (writes && !request.placed) (void)place(engine, qp, request, packet, pieces);
+    if (completes_at_once(request)) {
+      self.placed_packets += request.packets;
+      return Step::sent;
     }
     if (request.placed) {
       packet.header.flags |= packet_flag::placed;
       packet.header.payload_bytes = 0;
       pieces = {};
     }
-    return transmit_with_acknowledgement(engine, qp, packet, pieces) ? Step::sent : Step::wire_full;
+    return transmit_in_order(engine, qp, packet, pieces) ? Step::sent : Step::wire_full;
   };
-  const Step step = bytes == request.length ? send_pieces(whole) : send_pieces(PieceRange(whole, offset, bytes).pieces());
+  const Step step =
+      bytes == request.length ? send_pieces(whole) : send_pieces(PieceRange(whole, offset, bytes).pieces());
   if (step != Step::sent) return step;
   self.cursor_packet += count;
   return step;
@@ -191,7 +219,7 @@ Step send_next(Engine& engine, QueuePair& qp) {
   self.cursor_packet = 0;
   qp.sends.set_cursor(cursor + 1);
   // An unreliable service is done when the packet is on its way.
-  if (!qp.reliable()) engine.complete_send(qp, IBV_WC_SUCCESS);
+  if (!qp.reliable() || completes_at_once(request)) engine.complete_send(qp, IBV_WC_SUCCESS);
   return Step::sent;
 }
 
@@ -217,7 +245,8 @@ void rewind(QueuePair& qp, Psn psn) {
   self.cursor_packet = 0;
   if (position == self.first_unsent) return;
   const SendRequest& request = qp.sends.at(position);
-  if (!is_read_or_atomic(request)) self.cursor_packet = static_cast<std::uint32_t>(std::max(0, psn.distance_from(request.first_psn)));
+  if (!is_read_or_atomic(request))
+    self.cursor_packet = static_cast<std::uint32_t>(std::max(0, psn.distance_from(request.first_psn)));
 }
 
 // Completes every request that ends at or before `psn`. A READ or atomic only its answer completes: an ACK behind one
@@ -252,7 +281,8 @@ void retire_through(Engine& engine, QueuePair& qp, Psn psn) {
 
 // Whether a response can be meant for something that is on its way.
 bool outstanding(QueuePair& qp, Psn psn) {
-  return qp.sends.head() != qp.requester.first_unsent && oldest_psn(qp).at_or_before(psn) && psn.before(qp.requester.highest);
+  return qp.sends.head() != qp.requester.first_unsent && oldest_psn(qp).at_or_before(psn) &&
+         psn.before(qp.requester.highest);
 }
 
 // One more try for what starts at `psn`, or the end if there were enough.
@@ -262,6 +292,13 @@ void try_again(Engine& engine, QueuePair& qp, Psn psn) {
   rewind(qp, psn);
   TimerQueue::stop(qp);
   transmit(engine, qp);
+}
+
+// The target misses PSNs before everything that is outstanding: what told it of placed writes was lost.
+void tell_placed_again(Engine& engine, QueuePair& qp, Psn psn) {
+  const Psn oldest = oldest_psn(qp);
+  qp.requester.placed_packets = static_cast<std::uint32_t>(oldest.distance_from(psn));
+  try_again(engine, qp, oldest);
 }
 
 void on_rnr_nak(Engine& engine, QueuePair& qp, Psn psn, std::uint8_t timer_code) {
@@ -278,9 +315,12 @@ void on_rnr_nak(Engine& engine, QueuePair& qp, Psn psn, std::uint8_t timer_code)
 
 ibv_wc_status status_of_nak(std::uint8_t code) {
   switch (code) {
-    case syndrome::nak_remote_access: return IBV_WC_REM_ACCESS_ERR;
-    case syndrome::nak_remote_operational: return IBV_WC_REM_OP_ERR;
-    default: return IBV_WC_REM_INV_REQ_ERR;
+    case syndrome::nak_remote_access:
+      return IBV_WC_REM_ACCESS_ERR;
+    case syndrome::nak_remote_operational:
+      return IBV_WC_REM_OP_ERR;
+    default:
+      return IBV_WC_REM_INV_REQ_ERR;
   }
 }
 
@@ -306,12 +346,16 @@ void on_piggybacked(Engine& engine, QueuePair& qp, Psn psn) {
 void on_acknowledge(Engine& engine, QueuePair& qp, const PacketHeader& header) {
   const Psn psn = header.psn();
   const auto code = static_cast<std::uint8_t>(header.immediate);
+  if (code == syndrome::nak_sequence && has_outstanding(qp) && psn.before(oldest_psn(qp))) {
+    return tell_placed_again(engine, qp, psn);
+  }
   if (!outstanding(qp, psn)) return;
   if ((code & syndrome::class_mask) == 0) return on_piggybacked(engine, qp, psn);
   // A NAK acknowledges everything before the packet that it refuses.
   retire_through(engine, qp, psn.previous());
   if (!outstanding(qp, psn)) return;
-  if ((code & syndrome::class_mask) == syndrome::rnr_nak) return on_rnr_nak(engine, qp, psn, code & syndrome::value_mask);
+  if ((code & syndrome::class_mask) == syndrome::rnr_nak)
+    return on_rnr_nak(engine, qp, psn, code & syndrome::value_mask);
   if (code == syndrome::nak_sequence) return try_again(engine, qp, psn);
   engine.fail_send(qp, status_of_nak(code));
 }
@@ -341,7 +385,8 @@ void on_read_response(Engine& engine, QueuePair& qp, const InboundPacket& inboun
     return;
   }
   const PieceRange target(qp.sends.pieces(position), offset, header.payload_bytes);
-  if (!allowed(engine.regions, target.pieces(), qp.settings.domain, true)) return engine.fail_send(qp, IBV_WC_LOC_PROT_ERR);
+  if (!allowed(engine.regions, target.pieces(), qp.settings.domain, true))
+    return engine.fail_send(qp, IBV_WC_LOC_PROT_ERR);
   if (!engine.wire().fetch(inbound, 0, target.pieces())) {
     ++engine.counters.dropped;
     return;
@@ -362,7 +407,8 @@ void on_atomic_response(Engine& engine, QueuePair& qp, const Packet& packet) {
   SendRequest& request = qp.sends.at(position);
   if (!is_read_or_atomic(request) || request.opcode == IBV_WR_RDMA_READ || psn != request.first_psn) return;
   const PieceRange target(qp.sends.pieces(position), 0, sizeof(std::uint64_t));
-  if (!allowed(engine.regions, target.pieces(), qp.settings.domain, true)) return engine.fail_send(qp, IBV_WC_LOC_PROT_ERR);
+  if (!allowed(engine.regions, target.pieces(), qp.settings.domain, true))
+    return engine.fail_send(qp, IBV_WC_LOC_PROT_ERR);
   scatter(target.pieces(), reinterpret_cast<const std::byte*>(&packet.result.original));
   request.answered = true;
   on_piggybacked(engine, qp, psn);

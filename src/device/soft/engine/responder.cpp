@@ -98,10 +98,15 @@ void deliver(Engine& engine, QueuePair& qp, const PacketHeader& header, ibv_wc_o
   engine.complete_receive(qp, qp.responder.receive, wc, header.has(packet_flag::solicited));
 }
 
+// What was executed is acknowledged: at once if the requester waits to hear, else together with what comes next.
 void owe_acknowledgement(Engine& engine, QueuePair& qp, const PacketHeader& header) {
-  if (!qp.reliable() || !header.has(packet_flag::ack_request)) return;
+  if (!qp.reliable() || !header.has(packet_flag::last)) return;
   qp.responder.acknowledge_owed = true;
-  engine.owe(qp);
+  if (header.has(packet_flag::ack_request)) {
+    engine.owe_at_once(qp);
+  } else {
+    engine.owe(qp);
+  }
 }
 
 // `skip`: packets at the front that arrived before (a train sent again may begin with some).
@@ -112,7 +117,8 @@ Outcome execute_send(Engine& engine, QueuePair& qp, const InboundPacket& inbound
   if (first != (self.assembly == Assembly::none) || (!first && self.assembly != Assembly::send)) {
     return refuse_request(engine, qp, syndrome::nak_invalid_request);
   }
-  if (!has_legal_size(qp, header, header.payload_bytes)) return refuse_request(engine, qp, syndrome::nak_invalid_request);
+  if (!has_legal_size(qp, header, header.payload_bytes))
+    return refuse_request(engine, qp, syndrome::nak_invalid_request);
   if (!have_receive(engine, qp)) return no_receive(engine, qp);
   const std::uint32_t skipped = skip * qp.mtu_bytes;
   const std::uint32_t bytes = header.payload_bytes - skipped;
@@ -141,7 +147,8 @@ Outcome execute_send(Engine& engine, QueuePair& qp, const InboundPacket& inbound
   return Outcome::executed;
 }
 
-bool may_write(const Engine& engine, const QueuePair& qp, std::uint32_t rkey, std::uint64_t address, std::uint32_t bytes) {
+bool may_write(const Engine& engine, const QueuePair& qp, std::uint32_t rkey, std::uint64_t address,
+               std::uint32_t bytes) {
   if (bytes == 0) return true;  // touches nothing, so no key is asked (specification, volume 1, 9.7.4.1.3)
   return (qp.attributes.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&
          engine.regions.allows_remote(RKey{rkey}, address, bytes, qp.settings.domain, IBV_ACCESS_REMOTE_WRITE);
@@ -197,7 +204,9 @@ Outcome execute_write(Engine& engine, QueuePair& qp, const InboundPacket& inboun
 }
 
 // READs and atomics that may be owed an answer at once: what both ends agreed on, and as many again for repeated ones.
-bool has_room_for_response(const QueuePair& qp) { return qp.responder.response_count < qp.responder.responses.size(); }
+bool has_room_for_response(const QueuePair& qp) {
+  return qp.responder.response_count < qp.responder.responses.size();
+}
 
 void push_response(Engine& engine, QueuePair& qp, const Response& response) {
   response_at(qp.responder, qp.responder.response_count++) = response;
@@ -264,16 +273,30 @@ Outcome execute_atomic(Engine& engine, QueuePair& qp, const Packet& packet) {
   return Outcome::executed;
 }
 
+// Writes that the requester placed and completed by itself: their PSNs are all that is left of them.
+Outcome pass_placed(Engine& engine, QueuePair& qp, const PacketHeader& header, std::uint32_t skip) {
+  if (qp.responder.assembly != Assembly::none) return refuse_request(engine, qp, syndrome::nak_invalid_request);
+  advance(qp, header.packet_count - skip);
+  return Outcome::executed;
+}
+
 Outcome execute(Engine& engine, QueuePair& qp, const InboundPacket& inbound, std::uint32_t skip) {
   switch (inbound.packet.header.kind) {
-    case PacketKind::send: return execute_send(engine, qp, inbound, skip);
-    case PacketKind::write: return execute_write(engine, qp, inbound, skip);
-    case PacketKind::read_request: return execute_read(engine, qp, inbound.packet);
+    case PacketKind::send:
+      return execute_send(engine, qp, inbound, skip);
+    case PacketKind::write:
+      return execute_write(engine, qp, inbound, skip);
+    case PacketKind::read_request:
+      return execute_read(engine, qp, inbound.packet);
     case PacketKind::compare_swap:
-    case PacketKind::fetch_add: return execute_atomic(engine, qp, inbound.packet);
+    case PacketKind::fetch_add:
+      return execute_atomic(engine, qp, inbound.packet);
+    case PacketKind::placed_writes:
+      return pass_placed(engine, qp, inbound.packet.header, skip);
     case PacketKind::read_response:
     case PacketKind::atomic_response:
-    case PacketKind::acknowledge: break;  // not requests: Engine::dispatch never sends them here
+    case PacketKind::acknowledge:
+      break;  // not requests: Engine::dispatch never sends them here
   }
   return Outcome::refused;
 }
@@ -298,7 +321,7 @@ void repeat_answer(Engine& engine, QueuePair& qp, const Packet& packet) {
       return;
     default:
       self.acknowledge_owed = true;
-      engine.owe(qp);
+      engine.owe_at_once(qp);
   }
 }
 
@@ -314,7 +337,8 @@ void on_reliable_request(Engine& engine, QueuePair& qp, const InboundPacket& inb
   const std::int32_t ahead = header.psn().distance_from(qp.responder.expected);
   if (ahead > 0) return on_gap(engine, qp);
   const auto behind = static_cast<std::uint32_t>(-ahead);
-  const bool is_train = header.kind == PacketKind::send || header.kind == PacketKind::write;
+  const bool is_train =
+      header.kind == PacketKind::send || header.kind == PacketKind::write || header.kind == PacketKind::placed_writes;
   if (behind > 0 && (!is_train || behind >= header.packet_count)) return repeat_answer(engine, qp, inbound.packet);
   (void)execute(engine, qp, inbound, behind);
 }
@@ -343,6 +367,7 @@ Packet answer_of(QueuePair& qp, PacketKind kind, Psn psn, std::uint32_t count) {
   packet.header.flags = 0;
   packet.header.packet_count = static_cast<std::uint16_t>(count);
   packet.header.destination_qpn = qp.attributes.dest_qp_num;
+  packet.header.source = source_of(qp);
   packet.header.sequence = psn.value();
   packet.header.acknowledgement = 0;
   packet.header.payload_bytes = 0;
@@ -359,7 +384,8 @@ Sent send_response(Engine& engine, QueuePair& qp, Response& response) {
     return engine.transmit(qp, qp.address, packet, {}) ? Sent::all : Sent::wire_full;
   }
   const std::uint32_t count = std::min({response.packets, engine.wire().train_limit(), 0xffffU});
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(response.remaining, std::uint64_t{count} * qp.mtu_bytes));
+  const auto bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(response.remaining, std::uint64_t{count} * qp.mtu_bytes));
   const Piece source{reinterpret_cast<std::byte*>(response.address), bytes, LKey{response.rkey.value}};
   Packet packet = answer_of(qp, PacketKind::read_response, response.psn.plus(response.sent), count);
   packet.header.payload_bytes = bytes;

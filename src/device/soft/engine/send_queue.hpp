@@ -35,16 +35,16 @@ struct SendRequest {
   std::uint64_t swap;
   std::uint32_t rkey;
   std::uint32_t immediate;
-  std::uint32_t length;       // bytes
+  std::uint32_t length;  // bytes
   std::uint32_t piece_count;
-  std::uint32_t flags;        // IBV_SEND_*
-  std::uint32_t packets;      // PSNs it takes, at least 1; set with first_psn when first sent
+  std::uint32_t flags;    // IBV_SEND_*
+  std::uint32_t packets;  // PSNs it takes, at least 1; set with first_psn when first sent
   Psn first_psn;
-  std::uint32_t received;     // READ: response packets taken so far
+  std::uint32_t received;  // READ: response packets taken so far
   ibv_wr_opcode opcode;
-  ibv_wc_status failed;       // a local error found before or while sending; completed with it when its turn comes
-  bool placed;                // WRITE: its data was put into the target's memory when it was first sent
-  bool answered;              // READ, atomic: the whole response is here
+  ibv_wc_status failed;  // a local error found before or while sending; completed with it when its turn comes
+  bool placed;           // WRITE: its data was put into the target's memory when it was first sent
+  bool answered;         // READ, atomic: the whole response is here
 };
 
 // Requests that only an answer completes, not an ACK.
@@ -86,7 +86,9 @@ class SendQueue {
   [[nodiscard]] std::span<Piece> pieces(std::uint32_t position) {
     return {&pieces_[std::size_t{slot(position)} * max_pieces_], at(position).piece_count};
   }
-  [[nodiscard]] Piece* piece_room(std::uint32_t position) { return &pieces_[std::size_t{slot(position)} * max_pieces_]; }
+  [[nodiscard]] Piece* piece_room(std::uint32_t position) {
+    return &pieces_[std::size_t{slot(position)} * max_pieces_];
+  }
   [[nodiscard]] std::byte* inline_room(std::uint32_t position) {
     return inline_.data() + std::size_t{slot(position)} * max_inline_;
   }

@@ -1,4 +1,5 @@
-// What carries packets between soft devices. The engine is written against this interface alone; sim/ and shm/ implement it.
+// What carries packets between soft devices. The engine is written against this interface alone; sim/ and shm/
+// implement it.
 //
 // `now` is as fresh as the engine's last look at its clock: good enough to limit how often something slow is tried.
 //
@@ -38,9 +39,10 @@ enum class SendResult {
 
 // A packet that arrived. Valid until release().
 struct InboundPacket {
-  Packet packet{};        // our own copy: the sender can't change it any more
-  const std::byte* payload = nullptr;  // packet.header.payload_bytes of it, or nullptr when it must be fetched from the source
-  Path* from = nullptr;   // leads back to the sender
+  Packet packet{};  // our own copy: the sender can't change it any more
+  const std::byte* payload =
+      nullptr;           // packet.header.payload_bytes of it, or nullptr when it must be fetched from the source
+  Path* from = nullptr;  // leads back to the sender
 };
 
 // What peers may be told of a memory region, so that they can place and fetch without asking.
@@ -57,9 +59,10 @@ struct QueuePairView {
   Qpn qpn{};
   Qpn connected_to{};
   std::uint32_t protection_domain = 0;
-  std::uint32_t access = 0;       // qp_access_flags
-  std::uint32_t generation = 0;   // grows whenever requests are withdrawn (entering ERR or RESET): what a peer has not fetched by then it may not deliver
-  bool receiving = false;         // RTR, RTS, SQD: requests are executed
+  std::uint32_t access = 0;      // qp_access_flags
+  std::uint32_t generation = 0;  // grows whenever requests are withdrawn (entering ERR or RESET): what a peer has not
+                                 // fetched by then it may not deliver
+  bool receiving = false;        // RTR, RTS, SQD: requests are executed
 };
 
 class Wire {
@@ -78,9 +81,9 @@ class Wire {
   virtual SendResult send(Path& path, const Packet& packet, std::span<const Piece> pieces, Qpn source, Time now) = 0;
 
   // Puts a whole RDMA write into the target's memory at once, if the target's memory can be reached from here, its
-  // region and queue pair allow it, and `packet` (a write, first and last, addressed by its RdmaHeader) would be accepted.
-  // True: the bytes are there, and the engine sends the packet with packet_flag::placed. False: send it as usual.
-  // The engine asks only if no earlier request of the queue pair is on its way unplaced.
+  // region and queue pair allow it, and `packet` (a write, first and last, addressed by its RdmaHeader) would be
+  // accepted. True: the bytes are there. A plain write is complete then; the target hears of its PSNs when something
+  // else follows. The engine asks only if no earlier request of the queue pair is on its way unplaced.
   virtual bool place(Path& path, const Packet& packet, std::span<const Piece> pieces) = 0;
 
   // The oldest packet that has arrived, or nullptr. The same one until release().

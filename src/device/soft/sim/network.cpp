@@ -30,6 +30,7 @@ class SimEdge final : public Edge {
   device::Memory allocate(std::size_t bytes) override { return device::map_pages(bytes); }
   void release(device::Memory memory) override { device::unmap_pages(memory); }
   void application_sleeps() override {}
+  void due_by(Time) override {}
 
  private:
   std::function<void()> on_close_;
@@ -43,7 +44,9 @@ bool SimNetwork::GidLess::operator()(const ibv_gid& a, const ibv_gid& b) const {
   return std::memcmp(a.raw, b.raw, sizeof(a.raw)) < 0;
 }
 
-Time SimNetwork::Member::next_event() const { return std::min(context->next_deadline(), wire->next_arrival()); }
+Time SimNetwork::Member::next_event() const {
+  return std::min(context->next_deadline(), wire->next_arrival());
+}
 
 Time SimNetwork::next_event() const {
   Time next = never;

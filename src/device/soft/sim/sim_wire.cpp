@@ -54,8 +54,9 @@ SendResult SimWire::send(Path& path, const Packet& packet, std::span<const Piece
 const InboundPacket* SimWire::receive(Time) {
   while (!arrivals_.empty() && arrivals_.front().time <= network_.now()) {
     Flight& flight = arrivals_.front();
-    const std::size_t available = std::accumulate(flight.pieces.begin(), flight.pieces.end(), flight.copied.size(),
-                                                  [](std::size_t sum, const Piece& piece) { return sum + piece.length; });
+    const std::size_t available =
+        std::accumulate(flight.pieces.begin(), flight.pieces.end(), flight.copied.size(),
+                        [](std::size_t sum, const Piece& piece) { return sum + piece.length; });
     if (refuse(flight.inbound.packet.header, available) == nullptr) {
       flight.inbound.payload = flight.copied.empty() ? nullptr : flight.copied.data();
       return &flight.inbound;

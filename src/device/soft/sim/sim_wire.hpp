@@ -43,13 +43,15 @@ class SimWire final : public Wire {
     SimWire* source;  // nullptr once the source is closed
     std::uint32_t source_qpn;
     std::uint32_t source_generation;
-    std::vector<Piece> pieces;          // where the payload is read from on delivery …
-    std::vector<std::byte> copied;      // … or the payload itself, if it lies in no region
+    std::vector<Piece> pieces;      // where the payload is read from on delivery …
+    std::vector<std::byte> copied;  // … or the payload itself, if it lies in no region
   };
   [[nodiscard]] bool still_stands(const Flight& flight) const;
 
   SimNetwork& network_;
-  std::map<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::pair<std::uint64_t, std::uint64_t>>, std::unique_ptr<SimPath>> paths_;
+  std::map<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::pair<std::uint64_t, std::uint64_t>>,
+           std::unique_ptr<SimPath>>
+      paths_;
   std::deque<Flight> arrivals_;
   std::map<std::uint32_t, RegionView> regions_;
   std::map<std::uint32_t, std::uint32_t> generations_;

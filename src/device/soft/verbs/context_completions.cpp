@@ -84,7 +84,8 @@ ibv_cq_ex* SoftContext::create_cq_ex(ibv_cq_init_attr_ex& attributes) {
 int SoftContext::resize_cq(ibv_cq* cq, int cqe) {
   const EngineVisit visit(lock_);
   CompletionQueue& queue = SoftQueue::of(cq).queue;
-  if (cqe <= 0 || static_cast<std::uint32_t>(cqe) > config_.limits.max_cqe || static_cast<std::uint32_t>(cqe) < queue.size()) {
+  if (cqe <= 0 || static_cast<std::uint32_t>(cqe) > config_.limits.max_cqe ||
+      static_cast<std::uint32_t>(cqe) < queue.size()) {
     return EINVAL;
   }
   queue.resize(static_cast<std::uint32_t>(cqe));
@@ -102,9 +103,8 @@ int SoftContext::destroy_cq(ibv_cq* cq) {
   // Nothing raises events for it any more; what nobody took goes, what somebody took must come back.
   auto* channel = static_cast<SoftChannel*>(queue.channel);
   if (channel != nullptr) channel->events.remove_if([&](const SoftQueue* about) { return about == &queue; });
-  async_events_.remove_if([&](const ibv_async_event& event) {
-    return event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == cq;
-  });
+  async_events_.remove_if(
+      [&](const ibv_async_event& event) { return event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == cq; });
   if (!queue.channel_events.wait() || !queue.async_events.wait()) return EBUSY;
   const EngineVisit visit(lock_);
   if (channel != nullptr) --channel->refcnt;
@@ -123,7 +123,9 @@ int SoftContext::get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_
   return 0;
 }
 
-void SoftContext::ack_cq_events(ibv_cq* cq, unsigned int events) { SoftQueue::of(cq).channel_events.acknowledged(events); }
+void SoftContext::ack_cq_events(ibv_cq* cq, unsigned int events) {
+  SoftQueue::of(cq).channel_events.acknowledged(events);
+}
 
 // -- async events ----------------------------------------------------------------------------------------------------
 
@@ -132,7 +134,8 @@ namespace {
 // Where an event is about an object, the count of its unacknowledged events.
 UnacknowledgedEvents* events_of(const ibv_async_event& event) {
   switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR: return &SoftQueue::of(event.element.cq).async_events;
+    case IBV_EVENT_CQ_ERR:
+      return &SoftQueue::of(event.element.cq).async_events;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
@@ -140,10 +143,13 @@ UnacknowledgedEvents* events_of(const ibv_async_event& event) {
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED: return &SoftQueuePair::of(event.element.qp).async_events;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return &SoftQueuePair::of(event.element.qp).async_events;
     case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED: return &SoftSharedReceiveQueue::of(event.element.srq).async_events;
-    default: return nullptr;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return &SoftSharedReceiveQueue::of(event.element.srq).async_events;
+    default:
+      return nullptr;
   }
 }
 

@@ -91,8 +91,8 @@ ibv_pd* SoftContext::alloc_parent_domain(ibv_parent_domain_init_attr& attributes
 }
 
 ibv_mr* SoftContext::reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
-  constexpr int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                        IBV_ACCESS_RELAXED_ORDERING;
+  constexpr int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                        IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
   constexpr int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   if (length == 0 || (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE)) != 0) return fail<ibv_mr>(EINVAL);
   if ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return fail<ibv_mr>(EINVAL);
@@ -124,10 +124,21 @@ int SoftContext::dereg_mr(ibv_mr* mr) {
   return 0;
 }
 
-ibv_mw* SoftContext::alloc_mw(ibv_pd*, ibv_mw_type) { return fail<ibv_mw>(EOPNOTSUPP); }
-int SoftContext::dealloc_mw(ibv_mw*) { return EOPNOTSUPP; }
+ibv_mw* SoftContext::alloc_mw(ibv_pd*, ibv_mw_type) {
+  return fail<ibv_mw>(EOPNOTSUPP);
+}
+int SoftContext::dealloc_mw(ibv_mw*) {
+  return EOPNOTSUPP;
+}
 
-device::Memory SoftContext::allocate(std::size_t bytes) { return edge_->allocate(bytes); }
-void SoftContext::release(device::Memory memory) { edge_->release(memory); }
+device::Memory SoftContext::allocate(std::size_t bytes) {
+  const EngineVisit visit(lock_);
+  return edge_->allocate(bytes);
+}
+
+void SoftContext::release(device::Memory memory) {
+  const EngineVisit visit(lock_);
+  edge_->release(memory);
+}
 
 }  // namespace verbatim::soft

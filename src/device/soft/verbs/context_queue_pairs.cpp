@@ -19,9 +19,10 @@ Object* fail(int error) {
   return nullptr;
 }
 
-constexpr std::uint64_t provided_send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-                                            IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-                                            IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr std::uint64_t provided_send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                            IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                            IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 }  // namespace
 
@@ -60,18 +61,19 @@ ibv_qp* SoftContext::create_qp_ex(ibv_qp_init_attr_ex& attributes) {
   const EngineVisit visit(lock_);
   auto* domain = static_cast<SoftDomain*>(attributes.pd);
   // Its own address is what events name it by, so the memory comes before the object.
-  void* room = ::operator new(sizeof(SoftQueuePair), std::align_val_t{alignof(SoftQueuePair)});
-  auto* made = new (room) SoftQueuePair({.type = attributes.qp_type,
-                                         .domain = domain->id,
-                                         .send_cq = &SoftQueue::of(attributes.send_cq).queue,
-                                         .receive_cq = &SoftQueue::of(attributes.recv_cq).queue,
-                                         .srq = attributes.srq == nullptr ? nullptr : &SoftSharedReceiveQueue::of(attributes.srq).shared,
-                                         .cap = cap,
-                                         .signal_all = attributes.sq_sig_all != 0,
-                                         .owner = room});
+  void* room = ::operator new (sizeof(SoftQueuePair), std::align_val_t{alignof(SoftQueuePair)});
+  auto* made = new (room)
+      SoftQueuePair({.type = attributes.qp_type,
+                     .domain = domain->id,
+                     .send_cq = &SoftQueue::of(attributes.send_cq).queue,
+                     .receive_cq = &SoftQueue::of(attributes.recv_cq).queue,
+                     .srq = attributes.srq == nullptr ? nullptr : &SoftSharedReceiveQueue::of(attributes.srq).shared,
+                     .cap = cap,
+                     .signal_all = attributes.sq_sig_all != 0,
+                     .owner = room});
   if (!engine_->add(made->engine_part)) {
     made->~SoftQueuePair();
-    ::operator delete(room, std::align_val_t{alignof(SoftQueuePair)});
+    ::operator delete (room, std::align_val_t{alignof(SoftQueuePair)});
     return fail<ibv_qp>(ENOMEM);
   }
   ibv_qp& qp = made->qp_base;
@@ -148,8 +150,10 @@ int SoftContext::destroy_qp(ibv_qp* qp) {
       case IBV_EVENT_QP_ACCESS_ERR:
       case IBV_EVENT_COMM_EST:
       case IBV_EVENT_SQ_DRAINED:
-      case IBV_EVENT_QP_LAST_WQE_REACHED: return event.element.qp == qp;
-      default: return false;
+      case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return event.element.qp == qp;
+      default:
+        return false;
     }
   });
   (void)own.async_events.wait();
@@ -157,7 +161,7 @@ int SoftContext::destroy_qp(ibv_qp* qp) {
   --static_cast<SoftDomain*>(qp->pd)->users;
   object_gone(own.thread_domain);
   own.~SoftQueuePair();
-  ::operator delete(&own, std::align_val_t{alignof(SoftQueuePair)});
+  ::operator delete (&own, std::align_val_t{alignof(SoftQueuePair)});
   return 0;
 }
 
@@ -165,7 +169,8 @@ int SoftContext::destroy_qp(ibv_qp* qp) {
 
 ibv_srq* SoftContext::create_srq(ibv_pd* pd, ibv_srq_init_attr& attributes) {
   const Limits& limits = config_.limits;
-  if (attributes.attr.max_wr == 0 || attributes.attr.max_wr > limits.max_srq_wr || attributes.attr.max_sge > limits.max_sge) {
+  if (attributes.attr.max_wr == 0 || attributes.attr.max_wr > limits.max_srq_wr ||
+      attributes.attr.max_sge > limits.max_sge) {
     return fail<ibv_srq>(EINVAL);
   }
   const EngineVisit visit(lock_);
@@ -277,7 +282,11 @@ int SoftContext::destroy_ah(ibv_ah* ah) {
   return 0;
 }
 
-int SoftContext::attach_mcast(ibv_qp*, const union ibv_gid&, std::uint16_t) { return EOPNOTSUPP; }
-int SoftContext::detach_mcast(ibv_qp*, const union ibv_gid&, std::uint16_t) { return EOPNOTSUPP; }
+int SoftContext::attach_mcast(ibv_qp*, const union ibv_gid&, std::uint16_t) {
+  return EOPNOTSUPP;
+}
+int SoftContext::detach_mcast(ibv_qp*, const union ibv_gid&, std::uint16_t) {
+  return EOPNOTSUPP;
+}
 
 }  // namespace verbatim::soft

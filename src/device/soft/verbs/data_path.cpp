@@ -6,12 +6,13 @@
 namespace verbatim::soft {
 namespace {
 
-const AddressVector& address_of(const ibv_ah& handle) { return static_cast<const SoftAddressHandle&>(handle).address; }
-
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   SoftQueuePair& own = SoftQueuePair::of(qp);
+  Engine& engine = own.owner->engine();
   const EngineEntry entry(own.owner->lock());
-  return own.owner->engine().post_send(own.engine_part, wr, bad, address_of);
+  const int problem = engine.post_send(own.engine_part, wr, bad, address_of);
+  own.owner->edge().due_by(engine.next_deadline());
+  return problem;
 }
 
 int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {

@@ -9,7 +9,9 @@
 namespace verbatim::soft {
 namespace {
 
-long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+long membarrier(int command) {
+  return syscall(SYS_membarrier, command, 0, 0);
+}
 
 bool register_for_membarrier() {
   static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
@@ -31,9 +33,13 @@ void wait_a_little(int tries) {
 
 }  // namespace
 
-void SpinLock::wait(int tries) { wait_a_little(tries); }
+void SpinLock::wait(int tries) {
+  wait_a_little(tries);
+}
 
-void EngineLock::set_biased(bool biased) { biased_.store(biased && register_for_membarrier(), std::memory_order_relaxed); }
+void EngineLock::set_biased(bool biased) {
+  biased_.store(biased && register_for_membarrier(), std::memory_order_relaxed);
+}
 
 void EngineLock::visit() {
   lock_.lock();

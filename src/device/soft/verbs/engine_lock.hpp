@@ -1,9 +1,10 @@
 // The lock around one device's engine.
 //
 // Shared mode: a spin lock that everybody takes. Biased mode, when all that the device holds was made in one thread
-// domain (ibv_alloc_td(3): its objects are used by one thread at a time): the domain's thread takes nothing. It says that
-// it is inside with a plain store; whoever else comes (the helper thread, control calls) announces itself, makes that store
-// visible with a barrier that only the visitor pays for (membarrier(2)), and waits for the owner to be outside.
+// domain (ibv_alloc_td(3): its objects are used by one thread at a time): the domain's thread takes nothing. It says
+// that it is inside with a plain store; whoever else comes (the helper thread, control calls) announces itself, makes
+// that store visible with a barrier that only the visitor pays for (membarrier(2)), and waits for the owner to be
+// outside.
 #pragma once
 
 #include <atomic>

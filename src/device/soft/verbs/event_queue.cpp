@@ -16,11 +16,14 @@ namespace verbatim::soft {
 EventDescriptor::EventDescriptor() : fd_(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)) {
   if (fd_ < 0) {
     throw Error(ErrorCode::no_space,
-                fmt::format("soft device: no file descriptor for events: {}; raise the limit with ulimit -n", std::strerror(errno)));
+                fmt::format("soft device: no file descriptor for events: {}; raise the limit with ulimit -n",
+                            std::strerror(errno)));
   }
 }
 
-EventDescriptor::~EventDescriptor() { close(fd_); }
+EventDescriptor::~EventDescriptor() {
+  close(fd_);
+}
 
 void EventDescriptor::raise() {
   const std::uint64_t one = 1;

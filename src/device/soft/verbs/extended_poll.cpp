@@ -6,7 +6,9 @@
 namespace verbatim::soft {
 namespace {
 
-SoftQueue& of(ibv_cq_ex* cq) { return *static_cast<SoftQueue*>(cq); }
+SoftQueue& of(ibv_cq_ex* cq) {
+  return *static_cast<SoftQueue*>(cq);
+}
 
 // The lock is held for each step and not between start and end: an application posts receives in between.
 int take(SoftQueue& own) {

@@ -15,11 +15,17 @@ StagedRequests::StagedRequests(const ibv_qp_cap& cap)
 
 namespace {
 
-StagedRequests& staged_of(ibv_qp_ex* qp) { return *SoftQueuePair::of(qp).staged; }
+StagedRequests& staged_of(ibv_qp_ex* qp) {
+  return *SoftQueuePair::of(qp).staged;
+}
 
 // The request that the setters since the last builder speak of.
-ibv_send_wr& last(StagedRequests& staged) { return staged.requests[staged.count - 1]; }
-ibv_sge* piece_room(StagedRequests& staged) { return &staged.pieces[std::size_t{staged.count - 1} * staged.max_pieces]; }
+ibv_send_wr& last(StagedRequests& staged) {
+  return staged.requests[staged.count - 1];
+}
+ibv_sge* piece_room(StagedRequests& staged) {
+  return &staged.pieces[std::size_t{staged.count - 1} * staged.max_pieces];
+}
 
 // A new request; nullptr when there is no room, which wr_complete reports.
 ibv_send_wr* stage(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
@@ -37,7 +43,8 @@ ibv_send_wr* stage(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
   return &request;
 }
 
-void stage_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t remote_address, __be32 immediate) {
+void stage_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t remote_address,
+                __be32 immediate) {
   if (ibv_send_wr* request = stage(qp, opcode)) {
     request->wr.rdma = {remote_address, rkey};
     request->imm_data = immediate;
@@ -89,16 +96,18 @@ int complete(ibv_qp_ex* qp) {
   int problem = staged.problem;
   if (problem == 0 && staged.count > 0) {
     for (std::uint32_t i = 0; i + 1 < staged.count; ++i) staged.requests[i].next = &staged.requests[i + 1];
+    Engine& engine = own.owner->engine();
     const EngineEntry entry(own.owner->lock());
-    problem = own.owner->engine().post_all(own.engine_part, staged.requests.data(), staged.count, [](const ibv_ah& handle) -> const AddressVector& {
-      return static_cast<const SoftAddressHandle&>(handle).address;
-    });
+    problem = engine.post_all(own.engine_part, staged.requests.data(), staged.count, address_of);
+    own.owner->edge().due_by(engine.next_deadline());
   }
   staged.lock.unlock();
   return problem;
 }
 
-void abort(ibv_qp_ex* qp) { staged_of(qp).lock.unlock(); }
+void abort(ibv_qp_ex* qp) {
+  staged_of(qp).lock.unlock();
+}
 
 }  // namespace
 
@@ -120,8 +129,10 @@ void fill_extended_send(SoftQueuePair& queue_pair) {
   qp.wr_rdma_read = [](ibv_qp_ex* to, std::uint32_t rkey, std::uint64_t address) {
     stage_rdma(to, IBV_WR_RDMA_READ, rkey, address, 0);
   };
-  qp.wr_atomic_cmp_swp = [](ibv_qp_ex* to, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare, std::uint64_t swap) {
-    if (ibv_send_wr* request = stage(to, IBV_WR_ATOMIC_CMP_AND_SWP)) request->wr.atomic = {address, compare, swap, rkey};
+  qp.wr_atomic_cmp_swp = [](ibv_qp_ex* to, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
+                            std::uint64_t swap) {
+    if (ibv_send_wr* request = stage(to, IBV_WR_ATOMIC_CMP_AND_SWP))
+      request->wr.atomic = {address, compare, swap, rkey};
   };
   qp.wr_atomic_fetch_add = [](ibv_qp_ex* to, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
     if (ibv_send_wr* request = stage(to, IBV_WR_ATOMIC_FETCH_AND_ADD)) request->wr.atomic = {address, add, 0, rkey};

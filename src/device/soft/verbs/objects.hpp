@@ -1,4 +1,5 @@
-// How the soft device's objects are laid out: each *is* the verbs object that the application holds, with our part behind it.
+// How the soft device's objects are laid out: each *is* the verbs object that the application holds, with our part
+// behind it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -44,9 +45,9 @@ class UnacknowledgedEvents {
 };
 
 struct SoftDomain : ibv_pd {
-  std::uint32_t id = 0;               // of the protection domain; a parent domain has that of the domain it was made from
-  ibv_td* thread_domain = nullptr;    // parent domains only
-  SoftDomain* parent_of = nullptr;    // parent domains only: the protection domain beneath
+  std::uint32_t id = 0;             // of the protection domain; a parent domain has that of the domain it was made from
+  ibv_td* thread_domain = nullptr;  // parent domains only
+  SoftDomain* parent_of = nullptr;  // parent domains only: the protection domain beneath
   std::uint32_t users = 0;
 };
 
@@ -59,6 +60,10 @@ struct SoftRegion : ibv_mr {};
 struct SoftAddressHandle : ibv_ah {
   AddressVector address;
 };
+
+[[nodiscard]] inline const AddressVector& address_of(const ibv_ah& handle) {
+  return static_cast<const SoftAddressHandle&>(handle).address;
+}
 
 struct SoftQueue;
 
@@ -92,7 +97,9 @@ struct SoftSharedReceiveQueue : ibv_srq {
   SharedReceiveQueue shared;
   UnacknowledgedEvents async_events;
 
-  static SoftSharedReceiveQueue& of(SharedReceiveQueue& srq) { return *static_cast<SoftSharedReceiveQueue*>(srq.owner); }
+  static SoftSharedReceiveQueue& of(SharedReceiveQueue& srq) {
+    return *static_cast<SoftSharedReceiveQueue*>(srq.owner);
+  }
   static SoftSharedReceiveQueue& of(ibv_srq* srq) { return *static_cast<SoftSharedReceiveQueue*>(srq); }
 };
 

@@ -12,7 +12,9 @@ struct SoftDeviceRoom {
   std::byte behind[512]{};
 };
 
-Control* control_of(device::Context& context) { return dynamic_cast<SoftContext*>(&context); }
+Control* control_of(device::Context& context) {
+  return dynamic_cast<SoftContext*>(&context);
+}
 
 SoftContext::SoftContext(Parts parts)
     : config_(std::move(parts.config)),

@@ -26,6 +26,8 @@ class Edge {
   virtual void release(device::Memory memory) = 0;
   // A completion queue was armed: the application is likely to sleep now, and somebody has to keep the engine going.
   virtual void application_sleeps() = 0;
+  // The engine has something due then, of which the edge may not know. On the data path: cheap if it does.
+  virtual void due_by(Time deadline) = 0;
 };
 
 // The verbs_context that inline functions of verbs find behind an ibv_context.
@@ -44,11 +46,10 @@ class SoftContext final : public device::Context, public Control, private EventS
   explicit SoftContext(Parts parts);
   ~SoftContext() override;
 
-  static SoftContext& of(ibv_context* context) {
-    return *static_cast<SoftVerbs*>(verbs_get_ctx(context))->owner;
-  }
+  static SoftContext& of(ibv_context* context) { return *static_cast<SoftVerbs*>(verbs_get_ctx(context))->owner; }
 
-  // -- for the data path (data_path.cpp, extended_send.cpp, extended_poll.cpp) and the wire's edge ---------------------
+  // -- for the data path (data_path.cpp, extended_send.cpp, extended_poll.cpp) and the wire's edge
+  // ---------------------
   [[nodiscard]] EngineLock& lock() { return lock_; }
   [[nodiscard]] Engine& engine() { return *engine_; }
   [[nodiscard]] Edge& edge() { return *edge_; }
@@ -130,7 +131,8 @@ class SoftContext final : public device::Context, public Control, private EventS
   void object_made(ibv_td* thread_domain);
   void object_gone(ibv_td* thread_domain);
   void settle_bias();
-  SoftQueue* make_cq(std::uint32_t cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector, ibv_td* thread_domain);
+  SoftQueue* make_cq(std::uint32_t cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector,
+                     ibv_td* thread_domain);
 
   DeviceConfig config_;
   std::unique_ptr<Clock> clock_;

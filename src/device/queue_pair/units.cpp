@@ -1,4 +1,4 @@
-#include "qp/units.hpp"
+#include "device/queue_pair/units.hpp"
 
 #include <fmt/format.h>
 

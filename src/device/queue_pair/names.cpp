@@ -1,4 +1,4 @@
-#include "qp/names.hpp"
+#include "device/queue_pair/names.hpp"
 
 #include <fmt/format.h>
 

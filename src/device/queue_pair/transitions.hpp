@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 
-#include "qp/names.hpp"
+#include "device/queue_pair/names.hpp"
 
 namespace verbatim::qp {
 

@@ -1,0 +1,174 @@
+// Two processes on this host play ping-pong through RC and UD queue pairs of one device, and print what it costs beside
+// what the machine itself needs for the same.
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "device/system.hpp"
+#include "measurements.hpp"
+
+namespace verbatim::pingpong {
+namespace {
+
+struct Options {
+  std::string device = "auto";
+  unsigned repetitions = 9;
+};
+
+struct Row {
+  const char* what;
+  const char* unit;
+  double scale;  // from what the function returns to the unit
+  double (*measure)(Player&);
+  // The row that it is compared with, and how: a ratio of ours to it.
+  int reference;
+};
+
+constexpr int no_reference = -1;
+constexpr int cache_line_row = 0;
+constexpr int memcpy_row = 1;
+constexpr Row rows[] = {
+    {"cache line handed to the other core", "ns", 1, time_cache_line, no_reference},
+    {"memcpy of 1 MiB, one core", "GB/s", 1e-9, bandwidth_memcpy, no_reference},
+    {"RC send, 8 B, half a round trip", "ns", 1, time_rc_send, cache_line_row},
+    {"RDMA write, 8 B, polled as memory", "ns", 1, time_rdma_write, cache_line_row},
+    {"UD send, 8 B, half a round trip", "ns", 1, time_ud_send, cache_line_row},
+    {"RC sends of 8 B, one way", "M/s", 1e-6, rate_rc_send, no_reference},
+    {"RDMA write of 1 MiB", "GB/s", 1e-9, bandwidth_rdma_write, memcpy_row},
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// The nth processor that this process may use; with fewer than two, sides share it and the table says so.
+bool pin(int nth) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &allowed) || nth-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    return sched_setaffinity(0, sizeof(one), &one) == 0;
+  }
+  return false;
+}
+
+// Runs one side to the end. Medians of every row.
+std::vector<double> play(const Options& options, SharedPage& page, int side) {
+  device::System system = device::System::of_this_host();
+  const auto selection = device::select(system.list(), device::parse_selection_rule(options.device));
+  if (side == 0) fmt::print("{}; {} repetitions, medians\n\n", selection.reason, options.repetitions);
+  std::fflush(stdout);
+  const bool pinned = pin(side);
+  if (!pinned && side == 1)
+    fmt::print("Only one processor here: both sides share it, and every time is a scheduler's.\n");
+  Endpoint endpoint(system.open(selection), selection);
+  Player player{endpoint, page, side};
+  page.addresses[static_cast<std::size_t>(side)] = endpoint.address();
+  const auto both_there = [&] {
+    if (!meet(page, [] {})) throw Error(ErrorCode::device_failure, "the other side failed");
+  };
+  both_there();
+  endpoint.connect(player.peer(), page.addresses[static_cast<std::size_t>(side)]);
+  both_there();
+  // Rows take turns, so that whatever disturbs the machine for a while disturbs all of them.
+  std::vector<std::vector<double>> values(std::size(rows));
+  for (unsigned repetition = 0; repetition <= options.repetitions; ++repetition) {
+    if (side == 0 && isatty(STDERR_FILENO) != 0)
+      fmt::print(stderr, "\rround {} of {} ", repetition, options.repetitions);
+    for (std::size_t row = 0; row < std::size(rows); ++row) {
+      const double value = rows[row].measure(player);
+      if (repetition > 0) values[row].push_back(value * rows[row].scale);  // the first warms up
+    }
+  }
+  if (side == 0 && isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r{:30}\r", "");
+  both_there();
+  std::vector<double> medians;
+  for (const auto& row : values) medians.push_back(median(row));
+  return medians;
+}
+
+void print(const std::vector<double>& medians) {
+  for (std::size_t row = 0; row < std::size(rows); ++row) {
+    std::string ratio;
+    if (rows[row].reference != no_reference) {
+      const auto reference = static_cast<std::size_t>(rows[row].reference);
+      ratio = fmt::format("{:.2f} x {}", medians[row] / medians[reference],
+                          reference == cache_line_row ? "the cache line" : "memcpy");
+    }
+    fmt::print("  {:<38} {:>8.1f} {:<5} {}\n", rows[row].what, medians[row], rows[row].unit, ratio);
+  }
+}
+
+// The forked side. Its exit status is all that comes back.
+int run_partner(const Options& options, SharedPage& page, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) return EXIT_FAILURE;
+  try {
+    play(options, page, 1);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    page.failed.store(true);
+    fmt::print(stderr, "verbatim-pingpong (partner): {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}
+
+int run(const Options& options) {
+  void* shared = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) throw Error(ErrorCode::no_space, fmt::format("shared page: {}", std::strerror(errno)));
+  auto& page = *new (shared) SharedPage{};
+  const pid_t parent = getpid();
+  const pid_t partner = fork();  // before either side opens the device
+  if (partner < 0) throw Error(ErrorCode::no_space, fmt::format("fork: {}", std::strerror(errno)));
+  if (partner == 0) _exit(run_partner(options, page, parent));
+  std::exception_ptr problem;
+  try {
+    const auto medians = play(options, page, 0);
+    print(medians);
+  } catch (...) {
+    problem = std::current_exception();
+    page.failed.store(true);
+  }
+  int status = 0;
+  waitpid(partner, &status, 0);
+  if (problem) std::rethrow_exception(problem);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace verbatim::pingpong
+
+int main(int argc, char** argv) {
+  verbatim::pingpong::Options options;
+  CLI::App app("Two processes play ping-pong through RC and UD queue pairs of one device.", "verbatim-pingpong");
+  app.add_option("--device", options.device, "auto, NAME or NAME:PORT")->capture_default_str();
+  app.add_option("--repetitions", options.repetitions, "of every measurement; the median is shown")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return verbatim::pingpong::run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "verbatim-pingpong: {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}
