@@ -25,7 +25,13 @@ class SimFabric final : public Fabric {
   [[nodiscard]] Time now() const override { return network_.now(); }
 
  private:
-  std::unique_ptr<device::Context> open() { return soft::open_sim(network_, {}); }
+  // Limits that a case can reach: a port below the largest MTU, and messages of a size that a test can afford.
+  std::unique_ptr<device::Context> open() {
+    soft::DeviceConfig config;
+    config.ports.front().active_mtu = IBV_MTU_2048;
+    config.limits.max_msg_bytes = 8 << 20;
+    return soft::open_sim(network_, config);
+  }
 
   soft::SimNetwork network_;  // outlives its devices
   LocalEndpoint a_{[this] { return open(); }};
