@@ -93,7 +93,9 @@ std::unique_ptr<Arena::Segment>* Arena::grow(std::size_t bytes) {
       total_bytes_ += size;
       return &*slot;
     } catch (const Error& error) {
-      if (size == bytes) log().warn("{}", error.what());
+      if (size != bytes) continue;
+      log().warn("{}", error.what());
+      return nullptr;
     }
   }
   return nullptr;

@@ -61,17 +61,21 @@ void InboundRings::accept(std::uint32_t index) {
   } catch (const Error& error) {
     log().warn("a peer's ring can't be used: {}", error.what());
   }
-  if (!by_slot_[index]) {
-    ++refused_;
-    detach(index);
-    return;
-  }
+  if (!by_slot_[index]) return refuse(index, claim);
   self_.registry->directory().remove(ring_name(sender, self_.id));
   cold_.push_back(by_slot_[index].get());
   // A sender that leaves meanwhile wins; what it left in the ring is still read.
   if (state == SlotState::announced) {
     slot.claim.compare_exchange_strong(claim, SlotClaim::make(SlotClaim::pid(claim), SlotState::accepted));
   }
+}
+
+// The slot stays the sender's, who may be using it, until it leaves.
+void InboundRings::refuse(std::uint32_t index, std::uint64_t claim) {
+  ++refused_;
+  if (SlotClaim::state(claim) == SlotState::leaving) return detach(index);
+  self_.instance->slots[index].claim.compare_exchange_strong(
+      claim, SlotClaim::make(SlotClaim::pid(claim), SlotState::refused));
 }
 
 std::unique_ptr<InboundRing> InboundRings::open_ring(std::uint32_t slot, InstanceId sender) {
@@ -141,23 +145,34 @@ void InboundRings::detach(std::uint32_t index) {
 void InboundRings::reap(const InboundRing* keep) {
   const std::uint32_t limit = std::min(self_.instance->slots_limit.load(std::memory_order_relaxed), max_peers);
   for (std::uint32_t index = 0; index < limit; ++index) {
-    const PeerSlot& slot = self_.instance->slots[index];
-    const std::uint64_t claim = slot.claim.load(std::memory_order_acquire);
-    if (SlotClaim::state(claim) == SlotState::free) continue;
     const InboundRing* ring = by_slot_[index].get();
     if (ring == nullptr) {
-      // Announced without our having heard the bell, or claimed by somebody who died over it.
-      if (SlotClaim::state(claim) != SlotState::claimed) {
-        accept(index);
-      } else if (!ProcessIdentity{SlotClaim::pid(claim), 0}.alive()) {
-        detach(index);
-      }
+      reap_without_ring(index);
       continue;
     }
     const bool empty = ring->heat == Heat::abandoned || ring->reader.peek() == 0;
     if (ring == keep || !empty) continue;
+    const std::uint64_t claim = self_.instance->slots[index].claim.load(std::memory_order_acquire);
     if (SlotClaim::state(claim) == SlotState::leaving || !ring->process.alive()) detach(index);
   }
+}
+
+void InboundRings::reap_without_ring(std::uint32_t index) {
+  const PeerSlot& slot = self_.instance->slots[index];
+  const std::uint64_t claim = slot.claim.load(std::memory_order_acquire);
+  switch (SlotClaim::state(claim)) {
+    case SlotState::free:
+      return;
+    case SlotState::announced:
+    case SlotState::leaving:
+      return accept(index);  // its bell was lost
+    case SlotState::claimed:
+    case SlotState::accepted:
+    case SlotState::refused:
+      if (!ProcessIdentity{SlotClaim::pid(claim), 0}.alive()) detach(index);
+      return;
+  }
+  detach(index);  // a state that nobody could have set
 }
 
 void InboundRings::cool_all() {

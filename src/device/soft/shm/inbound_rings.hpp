@@ -85,6 +85,8 @@ class InboundRings {
   Found poll_cold();
   void answer_doorbell();
   void accept(std::uint32_t slot);
+  void refuse(std::uint32_t slot, std::uint64_t claim);
+  void reap_without_ring(std::uint32_t slot);
   std::unique_ptr<InboundRing> open_ring(std::uint32_t slot, InstanceId sender);
   void heat_up(InboundRing& ring);
   void cool_down(InboundRing& ring);

@@ -49,9 +49,9 @@ struct InstanceId {
 
 enum class InstanceState : std::uint32_t { opening, open, closed };
 
-// Of a peer slot: free → claimed → announced → accepted → leaving → free. The sender claims, announces and leaves; the
-// receiver accepts and frees.
-enum class SlotState : std::uint8_t { free, claimed, announced, accepted, leaving };
+// Of a peer slot: free → claimed → announced → accepted or refused → leaving → free. The sender claims, announces and
+// leaves; the receiver accepts or refuses, and frees.
+enum class SlotState : std::uint8_t { free, claimed, announced, accepted, refused, leaving };
 
 // The claimant's pid is in the same word, so that a claim whose owner died at once can be undone.
 struct SlotClaim {

@@ -72,7 +72,8 @@ Peer::~Peer() {
   while (!slot_->claim.compare_exchange_weak(seen, leaving, std::memory_order_release)) {
   }
   ring_doorbell();
-  directory_->remove(ring_name_);
+  // A living peer that has not yet mapped the ring will, and removes its name then.
+  if (!alive()) directory_->remove(ring_name_);
 }
 
 void Peer::ring_doorbell() {

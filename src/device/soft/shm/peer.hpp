@@ -45,6 +45,10 @@ class Peer {
 
   // False once the process is gone or has closed the device. Costs system calls.
   [[nodiscard]] bool alive() const;
+  // The peer could not make use of our ring.
+  [[nodiscard]] bool refused() const {
+    return SlotClaim::state(slot_->claim.load(std::memory_order_acquire)) == SlotState::refused;
+  }
 
  private:
   std::uint32_t claim_slot(const Self& self);

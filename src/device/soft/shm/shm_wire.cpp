@@ -164,7 +164,7 @@ SendResult ShmWire::send_reference(ShmPath& path, const Packet& packet, std::spa
 SendResult ShmWire::send_without_room(ShmPath& path, Time now) {
   Peer& peer = *path.peer;
   const bool unread = peer.ring().broken() || peer.ring().attention() == Attention::abandoned;
-  if (!unread && (now < path.check_at || peer.alive())) {
+  if (!unread && (now < path.check_at || (peer.alive() && !peer.refused()))) {
     if (now >= path.check_at) path.check_at = now + ShmPath::check_interval;
     return SendResult::full;
   }
