@@ -16,9 +16,11 @@ std::string_view to_string(Deviation deviation) {
     case Deviation::window_bounds_are_ignored:
       return "access through a memory window is checked against its region's bounds, not its own";
     case Deviation::invalidation_is_not_flagged:
-      return "a SEND WITH INVALIDATE arrives without IBV_WC_WITH_INV";
-    case Deviation::inline_builder_sends_nothing:
+      return "a SEND WITH INVALIDATE arrives without IBV_WC_WITH_INV, its bit being that of IBV_WC_IP_CSUM_OK";
+    case Deviation::inline_builder_needs_the_flag:
       return "ibv_wr_set_inline_data is ignored unless wr_flags has IBV_SEND_INLINE, too";
+    case Deviation::list_builders_miscount:
+      return "ibv_wr_set_sge_list and ibv_wr_set_inline_data_list of several pieces send other bytes than those";
     case Deviation::any_mtu_is_taken:
       return "a path MTU of 0 and one above the port's are taken";
     case Deviation::any_pkey_index_is_taken:

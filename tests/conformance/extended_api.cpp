@@ -34,6 +34,16 @@ class ExtendedPosting : public ConformanceCase {
   }
 
   int post_extended(const std::vector<SendRequest>& requests) { return a.endpoint->post_send_extended(a.qp, requests); }
+
+  // The request sends the first sixty bytes of a's buffer.
+  void expect_delivery(const SendRequest& request) {
+    a.fill(0, 60, 3);
+    b.receive(1, {b.piece(100, 100)});
+    ASSERT_EQ(post_extended({request}), 0);
+    EXPECT_EQ(b.received().byte_len, 60u);
+    EXPECT_TRUE(holds_pattern(b, 100, 60, 3));
+    EXPECT_TRUE(completed(a.sent(), request.id, IBV_WC_SEND));
+  }
 };
 
 TEST_F(ExtendedPosting, EachOperation) {
@@ -69,19 +79,22 @@ TEST_F(ExtendedPosting, EachOperation) {
   EXPECT_EQ(b.word(8192), 99u);
 }
 
-TEST_F(ExtendedPosting, InlineAndSeveralPieces) {
-  SKIP_WHERE_IT_DEVIATES(a, Deviation::inline_builder_sends_nothing);
+TEST_F(ExtendedPosting, InlineInOnePiece) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::inline_builder_needs_the_flag);
   if (!connect_extended()) GTEST_SKIP() << "the device has no ibv_wr_*";
-  a.fill(0, 60, 3);
-  const unsigned flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-  for (std::uint64_t i = 0; i < 3; ++i) b.receive(i, {b.piece(100 * i, 100)});
-  ASSERT_EQ(post_extended({with_flags(send(1, {a.piece(0, 60)}), flags),
-                           with_flags(send(2, {a.piece(0, 20), a.piece(20, 40)}), flags),
-                           send(3, {a.piece(0, 1), a.piece(1, 59)})}),
-            0);
-  EXPECT_EQ(b.received(3).size(), 3u);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(holds_pattern(b, 100 * i, 60, 3));
-  EXPECT_EQ(a.sent(3).size(), 3u);
+  expect_delivery(with_flags(send(1, {a.piece(0, 60)}), IBV_SEND_SIGNALED | IBV_SEND_INLINE));
+}
+
+TEST_F(ExtendedPosting, InlineInSeveralPieces) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::list_builders_miscount);
+  if (!connect_extended()) GTEST_SKIP() << "the device has no ibv_wr_*";
+  expect_delivery(with_flags(send(1, {a.piece(0, 20), a.piece(20, 40)}), IBV_SEND_SIGNALED | IBV_SEND_INLINE));
+}
+
+TEST_F(ExtendedPosting, SeveralPieces) {
+  SKIP_WHERE_IT_DEVIATES(a, Deviation::list_builders_miscount);
+  if (!connect_extended()) GTEST_SKIP() << "the device has no ibv_wr_*";
+  expect_delivery(send(1, {a.piece(0, 1), a.piece(1, 59)}));
 }
 
 TEST_F(ExtendedPosting, AbortedRequestsAreNotPosted) {
