@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "device/ibverbs/provider.hpp"
 #include "device/soft/provider.hpp"
+#include "device/soft/settings.hpp"
 
 namespace verbatim::device {
 namespace {
@@ -25,7 +26,7 @@ System::System(std::unique_ptr<Provider> ibverbs, std::unique_ptr<Provider> soft
     : ibverbs_(std::move(ibverbs)), soft_(std::move(soft)), sysfs_(std::move(sysfs)) {}
 
 System System::of_this_host() {
-  return System(make_ibverbs_provider(), soft::make_provider());
+  return System(make_ibverbs_provider(), soft::make_provider(soft::read_settings()));
 }
 
 Inventory System::list() {

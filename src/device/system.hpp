@@ -13,7 +13,8 @@ namespace verbatim::device {
 
 class System {
  public:
-  // libibverbs and the soft device, as a program gets them.
+  // libibverbs and the soft device, as a program gets them. Throws Error where the soft device is set up wrongly
+  // (soft/settings.hpp).
   [[nodiscard]] static System of_this_host();
 
   // Either provider may be missing. `sysfs` is where the places of devices are looked up.
