@@ -190,6 +190,12 @@ TEST_F(WireTest, ARingThatWentColdIsHeardAgain) {
   }
 }
 
+TEST_F(WireTest, OneLookFindsWhatTheDoorbellTellsOf) {
+  open();
+  ASSERT_EQ(send(*a_, *to_b_, send_packet(0, 1), piece(nullptr, 0)), SendResult::sent);
+  EXPECT_NE(b_->receive(now()), nullptr) << "the first packet of a ring that was just announced";
+}
+
 TEST_F(WireTest, TwoThreadsTalkBothWays) {
   open(min_ring_bytes);
   constexpr std::uint32_t messages = 20'000;

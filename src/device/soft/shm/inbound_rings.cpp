@@ -24,8 +24,15 @@ void InboundRings::next_hot() {
 }
 
 InboundRings::Found InboundRings::poll_cold() {
-  if (self_.instance->doorbell_summary.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (self_.instance->doorbell_summary.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     answer_doorbell();
+    // Who asks whether anything has arrived must not be told no because of the way it came.
+    for (cursor_ = 0; cursor_ < hot_.size(); ++cursor_) {
+      const std::uint64_t word = hot_[cursor_]->reader.peek();
+      if (word != 0) return {hot_[cursor_], word};
+    }
+    cursor_ = 0;
+  }
   if (cold_.empty()) return {};
   if (++cold_cursor_ >= cold_.size()) cold_cursor_ = 0;
   InboundRing* ring = cold_[cold_cursor_];
