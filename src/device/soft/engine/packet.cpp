@@ -1,5 +1,7 @@
 #include "device/soft/engine/packet.hpp"
 
+#include "device/soft/engine/checksum.hpp"
+
 namespace verbatim::soft {
 
 const char* refuse(const PacketHeader& header, std::size_t payload_available) {
@@ -10,7 +12,8 @@ const char* refuse(const PacketHeader& header, std::size_t payload_available) {
   if (header.payload_bytes > payload_available) return "payload longer than what arrived";
   const bool carries_payload =
       header.kind == PacketKind::send || header.kind == PacketKind::write || header.kind == PacketKind::read_response;
-  if (!carries_payload && header.payload_bytes != 0) return "payload on a kind that has none";
+  const std::uint32_t checksum = header.has(packet_flag::checksummed) ? checksum_bytes : 0;
+  if (!carries_payload && header.payload_bytes != checksum) return "payload on a kind that has none";
   if (header.service() == Service::ud && header.kind != PacketKind::send) return "datagrams only send";
   if (header.service() == Service::uc && header.kind != PacketKind::send && header.kind != PacketKind::write) {
     return "unreliable connections only send and write";
