@@ -129,6 +129,7 @@ void Engine::dispatch(const InboundPacket& inbound) {
 
 bool Engine::transmit(QueuePair& queue_pair, const AddressVector& address, Packet& packet,
                       std::span<const Piece> pieces) {
+  if (dying_ == &queue_pair) return true;  // nothing leaves any more
   PacketHeader& header = packet.header;
   header.pkey = queue_pair.pkey;
   header.service_level = address.service_level;
