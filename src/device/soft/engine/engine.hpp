@@ -72,6 +72,8 @@ class Engine {
   void enter_error(QueuePair& queue_pair);
   // The queue pair dies of itself, as from an internal error of hardware.
   void kill(QueuePair& queue_pair);
+  // The part that is not about packets. What an endless drain held back flushes when the plan no longer asks for it.
+  void set_faults(const FaultPlan& plan);
 
   // -- the data path (posting.cpp) ---------------------------------------------------------------------------------
   int post_send(QueuePair& queue_pair, ibv_send_wr* wr, ibv_send_wr** bad, AddressOf address_of);

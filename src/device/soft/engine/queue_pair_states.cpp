@@ -191,6 +191,14 @@ void Engine::kill(QueuePair& queue_pair) {
   enter_error(queue_pair);
 }
 
+void Engine::set_faults(const FaultPlan& plan) {
+  faults = plan;
+  for (QueuePair* queue_pair : queue_pairs_) {
+    if (queue_pair != nullptr && (queue_pair->state == IBV_QPS_ERR || queue_pair->state == IBV_QPS_SQE))
+      flush(*queue_pair);
+  }
+}
+
 // In ERR both queues flush, in SQE only the send queue; in order (specification, volume 1, 10.3.1.5 and 10.3.1.6).
 void Engine::flush(QueuePair& queue_pair) {
   if (faults.endless_drain) return;

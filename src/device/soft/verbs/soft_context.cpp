@@ -131,7 +131,7 @@ void SoftContext::set_pkey(std::uint8_t port, std::uint32_t index, std::uint16_t
 
 void SoftContext::set_faults(const FaultPlan& plan) {
   const EngineVisit visit(lock_);
-  engine_->faults = plan;
+  engine_->set_faults(plan);
   if (plan.packets.empty()) {
     engine_->set_wire(*wire_);
     faulty_wire_.reset();
