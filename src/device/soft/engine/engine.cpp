@@ -293,10 +293,16 @@ void Engine::set_active_mtu(std::uint8_t number, ibv_mtu mtu) {
 }
 
 void Engine::set_gid(std::uint8_t number, std::uint32_t index, const GidConfig& gid) {
-  Port& changed = port(number);
-  if (index >= changed.gids.size()) changed.gids.resize(index + 1);
-  changed.gids[index] = gid;
-  tell_wire_gids();
+  std::vector<GidConfig>& gids = port(number).gids;
+  std::vector<GidConfig> before = gids;
+  if (index >= gids.size()) gids.resize(index + 1);
+  gids[index] = gid;
+  try {
+    tell_wire_gids();
+  } catch (...) {
+    gids = std::move(before);
+    throw;
+  }
   events_.port_event(number, IBV_EVENT_GID_CHANGE);
 }
 
