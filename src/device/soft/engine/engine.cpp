@@ -289,7 +289,7 @@ void Engine::set_port_active(std::uint8_t number, bool active) {
 
 void Engine::set_active_mtu(std::uint8_t number, ibv_mtu mtu) {
   port(number).active_mtu = std::min(mtu, port(number).max_mtu);
-  events_.port_event(number, IBV_EVENT_PORT_ACTIVE);
+  if (port(number).active) events_.port_event(number, IBV_EVENT_PORT_ACTIVE);
 }
 
 void Engine::set_gid(std::uint8_t number, std::uint32_t index, const GidConfig& gid) {
