@@ -285,6 +285,18 @@ bool outstanding(QueuePair& qp, Psn psn) {
          psn.before(qp.requester.highest);
 }
 
+// The request that a response with `psn` can be for: the oldest one, since answers come in order. None if that one waits
+// for an answer that was lost: it is asked for again.
+SendRequest* answered_with(Engine& engine, QueuePair& qp, Psn psn) {
+  if (!outstanding(qp, psn)) return nullptr;
+  retire_through(engine, qp, psn.previous());
+  if (!outstanding(qp, psn)) return nullptr;
+  SendRequest& request = qp.sends.at(qp.sends.head());
+  if (psn.before(request.first_psn.plus(request.packets))) return &request;
+  transmit(engine, qp);
+  return nullptr;
+}
+
 // One more try for what starts at `psn`, or the end if there were enough.
 void try_again(Engine& engine, QueuePair& qp, Psn psn) {
   if (qp.requester.retries_left == 0) return engine.fail_send(qp, IBV_WC_RETRY_EXC_ERR);
@@ -363,12 +375,10 @@ void on_acknowledge(Engine& engine, QueuePair& qp, const PacketHeader& header) {
 void on_read_response(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
   const PacketHeader& header = inbound.packet.header;
   const Psn psn = header.psn();
-  if (!outstanding(qp, psn)) return;
-  retire_through(engine, qp, psn.previous());  // answers come in order
-  if (!outstanding(qp, psn)) return;
+  SendRequest* const answered = answered_with(engine, qp, psn);
+  if (answered == nullptr || answered->opcode != IBV_WR_RDMA_READ) return;
+  SendRequest& request = *answered;
   const std::uint32_t position = qp.sends.head();
-  SendRequest& request = qp.sends.at(position);
-  if (request.opcode != IBV_WR_RDMA_READ) return;
   const Psn awaited = request.first_psn.plus(request.received);
   if (awaited.before(psn) && !qp.requester.gap_seen) {
     qp.requester.gap_seen = true;
@@ -400,12 +410,10 @@ void on_read_response(Engine& engine, QueuePair& qp, const InboundPacket& inboun
 
 void on_atomic_response(Engine& engine, QueuePair& qp, const Packet& packet) {
   const Psn psn = packet.header.psn();
-  if (!outstanding(qp, psn)) return;
-  retire_through(engine, qp, psn.previous());
-  if (!outstanding(qp, psn)) return;
+  SendRequest* const answered = answered_with(engine, qp, psn);
+  if (answered == nullptr || !is_read_or_atomic(*answered) || answered->opcode == IBV_WR_RDMA_READ) return;
+  SendRequest& request = *answered;
   const std::uint32_t position = qp.sends.head();
-  SendRequest& request = qp.sends.at(position);
-  if (!is_read_or_atomic(request) || request.opcode == IBV_WR_RDMA_READ || psn != request.first_psn) return;
   const PieceRange target(qp.sends.pieces(position), 0, sizeof(std::uint64_t));
   if (!allowed(engine.regions, target.pieces(), qp.settings.domain, true))
     return engine.fail_send(qp, IBV_WC_LOC_PROT_ERR);
