@@ -37,6 +37,7 @@ struct Requester {
 // A READ or atomic that is owed its answer. Answers leave in the order of their requests.
 struct Response {
   bool is_atomic = false;
+  bool is_repeated = false;  // answered once before
   Psn psn;
   std::uint32_t packets = 0;  // READ: still to be sent
   std::uint32_t sent = 0;     // READ: packets sent already

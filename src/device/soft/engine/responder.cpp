@@ -203,9 +203,15 @@ Outcome execute_write(Engine& engine, QueuePair& qp, const InboundPacket& inboun
   return Outcome::executed;
 }
 
-// READs and atomics that may be owed an answer at once: what both ends agreed on, and as many again for repeated ones.
-bool has_room_for_response(const QueuePair& qp) {
-  return qp.responder.response_count < qp.responder.responses.size();
+// READs and atomics may be owed an answer up to the number that both ends agreed on, and as many again repeated ones.
+// They are counted apart: a repeated one may still wait for room when its requester has the first answer and goes on.
+bool has_room_for_response(QueuePair& qp, bool is_repeated) {
+  Responder& self = qp.responder;
+  std::uint32_t alike = 0;
+  for (std::uint32_t i = 0; i < self.response_count; ++i) {
+    if (response_at(self, i).is_repeated == is_repeated) ++alike;
+  }
+  return alike < (is_repeated ? self.responses.size() / 2 : qp.attributes.max_dest_rd_atomic);
 }
 
 void push_response(Engine& engine, QueuePair& qp, const Response& response) {
@@ -234,7 +240,7 @@ Response read_response(const QueuePair& qp, Psn psn, const RdmaHeader& rdma) {
 
 Outcome execute_read(Engine& engine, QueuePair& qp, const Packet& packet) {
   if (qp.responder.assembly != Assembly::none || packet.rdma.length > engine.config.limits.max_msg_bytes ||
-      qp.responder.response_count >= qp.attributes.max_dest_rd_atomic) {
+      !has_room_for_response(qp, false)) {
     return refuse_request(engine, qp, syndrome::nak_invalid_request);
   }
   if (!may_read(engine, qp, packet.rdma)) return refuse_request(engine, qp, syndrome::nak_remote_access);
@@ -256,7 +262,7 @@ Outcome execute_atomic(Engine& engine, QueuePair& qp, const Packet& packet) {
   Responder& self = qp.responder;
   const AtomicHeader& atomic = packet.atomic;
   if (self.assembly != Assembly::none || atomic.remote_address % sizeof(std::uint64_t) != 0 ||
-      self.response_count >= qp.attributes.max_dest_rd_atomic) {
+      !has_room_for_response(qp, false)) {
     return refuse_request(engine, qp, syndrome::nak_invalid_request);
   }
   if ((qp.attributes.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) == 0 ||
@@ -308,15 +314,19 @@ void repeat_answer(Engine& engine, QueuePair& qp, const Packet& packet) {
   ++engine.counters.duplicates;
   switch (packet.header.kind) {
     case PacketKind::read_request:
-      if (has_room_for_response(qp) && may_read(engine, qp, packet.rdma)) {
-        push_response(engine, qp, read_response(qp, packet.header.psn(), packet.rdma));
+      if (has_room_for_response(qp, true) && may_read(engine, qp, packet.rdma)) {
+        Response response = read_response(qp, packet.header.psn(), packet.rdma);
+        response.is_repeated = true;
+        push_response(engine, qp, response);
       }
       return;
     case PacketKind::compare_swap:
     case PacketKind::fetch_add:
       for (const SavedAtomic& saved : self.saved_atomics) {
-        if (!saved.valid || saved.psn != packet.header.psn() || !has_room_for_response(qp)) continue;
-        return push_response(engine, qp, {.is_atomic = true, .psn = saved.psn, .original = saved.original});
+        if (!saved.valid || saved.psn != packet.header.psn() || !has_room_for_response(qp, true)) continue;
+        const Response response{
+            .is_atomic = true, .is_repeated = true, .psn = saved.psn, .original = saved.original};
+        return push_response(engine, qp, response);
       }
       return;
     default:
