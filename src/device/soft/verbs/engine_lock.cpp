@@ -38,13 +38,13 @@ void SpinLock::wait(int tries) {
 }
 
 void EngineLock::set_biased(bool biased) {
-  biased_.store(biased && register_for_membarrier(), std::memory_order_relaxed);
+  biased_.store(biased && register_for_membarrier(), std::memory_order_release);
 }
 
 void EngineLock::visit() {
   lock_.lock();
+  visited_.store(true, std::memory_order_seq_cst);  // in shared mode too: the visit may set the bias
   if (!biased()) return;
-  visited_.store(true, std::memory_order_seq_cst);
   membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   for (int tries = 0; owner_inside_.load(std::memory_order_seq_cst); ++tries) wait_a_little(tries);
 }

@@ -28,10 +28,11 @@ class EngineLock {
  public:
   // The data path of the owner of the bias, or of anybody in shared mode. True: the lock itself was taken.
   [[nodiscard]] bool enter() {
-    if (biased_.load(std::memory_order_relaxed)) {
+    if (biased_.load(std::memory_order_acquire)) {
       owner_inside_.store(true, owner_order);
       std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (!visited_.load(visited_order)) return false;
+      // A visit that ended since the first look may have taken the bias away.
+      if (!visited_.load(visited_order) && biased_.load(std::memory_order_relaxed)) return false;
       owner_inside_.store(false, std::memory_order_release);
     }
     lock_.lock();
