@@ -1,5 +1,5 @@
 // Reliable connections on a network that does no harm: what arrives, and what is said about it.
-#include "rc_pair.hpp"
+#include "unit/soft/pair.hpp"
 
 namespace verbatim::soft::testing {
 namespace {
