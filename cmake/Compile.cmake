@@ -19,3 +19,8 @@ if(VERBATIM_SANITIZE)
     target_compile_options(verbatim_flags INTERFACE -Wno-tsan)
   endif()
 endif()
+if(VERBATIM_LTO)
+  # A message passes through a dozen small functions of as many files: a fifth of its time is calls between them.
+  target_compile_options(verbatim_flags INTERFACE -flto=auto -ffat-lto-objects)
+  target_link_options(verbatim_flags INTERFACE -flto=auto)
+endif()

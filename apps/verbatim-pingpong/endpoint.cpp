@@ -12,6 +12,9 @@
 namespace verbatim::pingpong {
 namespace {
 
+// Both queue pairs' sends and receives.
+constexpr int completion_queue_depth = 4 * queue_depth;
+
 // Throws with the verb's name where it failed.
 template <typename Object>
 Object* made(Object* object, const char* verb) {
@@ -35,10 +38,34 @@ Endpoint::Endpoint(std::unique_ptr<device::Context> context, const device::Selec
   memory_ = context_->allocate(buffer_bytes);
   if (!memory_)
     throw Error(ErrorCode::no_space, fmt::format("buffer of {} bytes: {}", buffer_bytes, std::strerror(errno)));
-  pd_ = made(context_->alloc_pd(), "ibv_alloc_pd");
+  make_domains();
   mr_ = made(context_->reg_mr(pd_, memory_.address, memory_.bytes, access), "ibv_reg_mr");
-  cq_ = made(context_->create_cq(4 * queue_depth, nullptr, nullptr, 0), "ibv_create_cq");
+  make_completion_queue();
   make_queue_pairs();
+}
+
+void Endpoint::make_domains() {
+  pd_ = made(context_->alloc_pd(), "ibv_alloc_pd");
+  parent_domain_ = pd_;
+  ibv_td_init_attr thread_domain{};
+  thread_domain_ = context_->alloc_td(thread_domain);
+  if (thread_domain_ == nullptr) return;
+  ibv_parent_domain_init_attr parent{};
+  parent.pd = pd_;
+  parent.td = thread_domain_;
+  parent_domain_ = made(context_->alloc_parent_domain(parent), "ibv_alloc_parent_domain");
+}
+
+void Endpoint::make_completion_queue() {
+  if (thread_domain_ == nullptr) {
+    cq_ = made(context_->create_cq(completion_queue_depth, nullptr, nullptr, 0), "ibv_create_cq");
+    return;
+  }
+  ibv_cq_init_attr_ex init{};
+  init.cqe = completion_queue_depth;
+  init.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+  init.parent_domain = parent_domain_;
+  cq_ = ibv_cq_ex_to_cq(made(context_->create_cq_ex(init), "ibv_create_cq_ex"));
 }
 
 Endpoint::~Endpoint() {
@@ -47,6 +74,8 @@ Endpoint::~Endpoint() {
   if (rc_ != nullptr) context_->destroy_qp(rc_);
   if (cq_ != nullptr) context_->destroy_cq(cq_);
   if (mr_ != nullptr) context_->dereg_mr(mr_);
+  if (parent_domain_ != nullptr && parent_domain_ != pd_) context_->dealloc_pd(parent_domain_);
+  if (thread_domain_ != nullptr) context_->dealloc_td(thread_domain_);
   if (pd_ != nullptr) context_->dealloc_pd(pd_);
   context_->release(memory_);
 }
@@ -60,9 +89,9 @@ void Endpoint::make_queue_pairs() {
               .max_recv_sge = 1,
               .max_inline_data = 64};
   init.qp_type = IBV_QPT_RC;
-  rc_ = made(context_->create_qp(pd_, init), "ibv_create_qp (RC)");
+  rc_ = made(context_->create_qp(parent_domain_, init), "ibv_create_qp (RC)");
   init.qp_type = IBV_QPT_UD;
-  ud_ = made(context_->create_qp(pd_, init), "ibv_create_qp (UD)");
+  ud_ = made(context_->create_qp(parent_domain_, init), "ibv_create_qp (UD)");
   for (ibv_qp* qp : {rc_, ud_}) {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_INIT;

@@ -39,6 +39,8 @@ class Endpoint {
   [[nodiscard]] std::uint32_t lkey() const { return mr_->lkey; }
 
  private:
+  void make_domains();
+  void make_completion_queue();
   void make_queue_pairs();
   [[nodiscard]] ibv_gid own_gid();
   [[nodiscard]] ibv_ah_attr way_to(const SideAddress& peer) const;
@@ -47,6 +49,9 @@ class Endpoint {
   device::Selection selection_;
   device::Memory memory_;
   ibv_pd* pd_ = nullptr;
+  ibv_td* thread_domain_ =
+      nullptr;  // where the device has them: one thread uses all of this, so nothing need be locked
+  ibv_pd* parent_domain_ = nullptr;  // pd_ in that thread domain, or pd_ itself
   ibv_mr* mr_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_qp* rc_ = nullptr;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -14,7 +15,9 @@ namespace {
 constexpr std::uint32_t message_bytes = 8;
 constexpr int round_trips = 19'200;
 constexpr int rate_messages = 409'600;
-constexpr std::uint32_t rate_window = queue_depth;
+constexpr std::uint32_t rate_receives = queue_depth;
+constexpr std::uint32_t send_window = queue_depth / 2;  // well below the receives: nobody is ever told to wait
+constexpr std::uint32_t receive_batch = 16;
 constexpr std::uint32_t signal_every = 64;  // divides the counts above
 constexpr std::size_t transfer_bytes = 1 << 20;
 constexpr int transfers = 200;
@@ -72,7 +75,7 @@ void expect(int result, const char* verb) {
 
 // Takes up to `most` completions, at least one; how many were receives.
 std::uint32_t take_completions(Player& player, int most, Patience& patience_left, std::uint32_t& sends) {
-  constexpr int batch = 16;
+  constexpr int batch = receive_batch;
   ibv_wc completions[batch];
   for (;;) {
     const int taken = ibv_poll_cq(player.endpoint.cq(), std::min(most, batch), completions);
@@ -94,16 +97,21 @@ std::uint32_t take_completions(Player& player, int most, Patience& patience_left
   }
 }
 
-// Brings the receives of a queue pair up to `count`.
+// Brings the receives of a queue pair up to `count`, a batch a post.
 void fill_receives(Player& player, ibv_qp* qp, std::uint32_t count) {
   const bool datagrams = qp == player.endpoint.ud();
   std::uint32_t& posted = datagrams ? player.ud_receives : player.rc_receives;
   const std::uint32_t bytes = message_bytes + (datagrams ? grh_bytes : 0);
   ibv_sge piece{reinterpret_cast<std::uint64_t>(player.endpoint.buffer()), bytes, player.endpoint.lkey()};
-  for (; posted < count; ++posted) {
-    ibv_recv_wr wr{.wr_id = 0, .next = nullptr, .sg_list = &piece, .num_sge = 1};
+  std::array<ibv_recv_wr, receive_batch> batch;
+  while (posted < count) {
+    const std::uint32_t length = std::min(count - posted, receive_batch);
+    for (std::uint32_t i = 0; i < length; ++i) {
+      batch[i] = {.wr_id = 0, .next = i + 1 < length ? &batch[i + 1] : nullptr, .sg_list = &piece, .num_sge = 1};
+    }
     ibv_recv_wr* bad = nullptr;
-    expect(ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
+    expect(ibv_post_recv(qp, batch.data(), &bad), "ibv_post_recv");
+    posted += length;
   }
 }
 
@@ -159,22 +167,23 @@ double time_sends(Player& player, ibv_qp* qp) {
 }  // namespace
 
 double time_cache_line(Player& player) {
-  std::atomic<std::uint64_t>& line = player.page.line;
-  begin_together(player);
-  Patience patience_left(player.page);
+  // Each side writes one line and looks at the other's without a pause, as two threads that hand something over do.
+  std::atomic<std::uint64_t>& own = player.page.lines[static_cast<std::size_t>(player.side)].value;
+  const std::atomic<std::uint64_t>& other = player.page.lines[static_cast<std::size_t>(1 - player.side)].value;
+  const std::uint64_t base = own.load();
   const auto await = [&](std::uint64_t value) {
-    while (line.load(std::memory_order_acquire) != value) patience_left.spend();
+    while (other.load(std::memory_order_acquire) != value) {
+    }
   };
-  const auto start = SteadyClock::now();
-  const std::uint64_t base = line.load();
   begin_together(player);
-  for (std::uint64_t i = 0; i < round_trips; ++i) {
+  const auto start = SteadyClock::now();
+  for (std::uint64_t round = base + 1; round <= base + round_trips; ++round) {
     if (player.serves()) {
-      line.store(base + 2 * i + 1, std::memory_order_release);
-      await(base + 2 * i + 2);
+      own.store(round, std::memory_order_release);
+      await(round);
     } else {
-      await(base + 2 * i + 1);
-      line.store(base + 2 * i + 2, std::memory_order_release);
+      await(round);
+      own.store(round, std::memory_order_release);
     }
   }
   const double result = half_round_trip(start);
@@ -224,21 +233,20 @@ double time_rdma_write(Player& player) {
 
 double rate_rc_send(Player& player) {
   ibv_qp* qp = player.endpoint.rc();
-  if (player.serves()) fill_receives(player, qp, rate_window);
+  if (player.serves()) fill_receives(player, qp, rate_receives);
   begin_together(player);
   Patience patience_left(player.page);
   const auto start = SteadyClock::now();
   if (player.serves()) {
-    // Receives go back one by one as they are used; the sender's window is what the first of them allow.
     std::uint32_t sends = 0;
     for (std::uint32_t received = 0; received < rate_messages;) {
       received += take_completions(player, 16, patience_left, sends);
-      fill_receives(player, qp, rate_window);
+      if (rate_receives - player.rc_receives >= receive_batch) fill_receives(player, qp, rate_receives);
     }
   } else {
     std::uint32_t completed = 0;  // in units of signal_every
     for (std::uint32_t sent = 0; sent < rate_messages; ++sent) {
-      while (sent - completed * signal_every >= rate_window)
+      while (sent - completed * signal_every >= send_window)
         (void)take_completions(player, 4, patience_left, completed);
       post_send(player, qp, signal_flag(sent));
     }

@@ -25,12 +25,16 @@ struct SideAddress {
   std::uint32_t rkey;
 };
 
+struct alignas(64) Line {
+  std::atomic<std::uint64_t> value;
+};
+
 struct SharedPage {
   std::array<SideAddress, sides> addresses;
   alignas(64) std::atomic<std::uint32_t> arrived;  // at the meeting point
   alignas(64) std::atomic<std::uint32_t> round;    // meetings so far
   alignas(64) std::atomic<bool> failed;            // one side gave up: the other follows
-  alignas(64) std::atomic<std::uint64_t> line;     // handed to and fro to time one cache line
+  std::array<Line, sides> lines;                   // handed to and fro to time one cache line
 };
 
 // Both sides are here, or one has failed: false then. `while_waiting` is called over and over until it is known.

@@ -50,6 +50,8 @@ struct DeviceConfig {
   std::vector<PortConfig> ports{PortConfig{}};
   FaultPlan faults;
   std::uint32_t first_qpn = 0x11;
+  // Shorter ack timeouts are kept to this long: what a device's own answer may take. The wire may raise it.
+  Duration min_ack_timeout{};
   std::uint64_t seed = 0;  // of the device's own randomness (faults); 0 takes one from the system
 
   // shm only

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -14,6 +15,10 @@
 
 namespace verbatim::soft {
 namespace {
+
+// A target that computes answers when its helper thread notices: within milliseconds, where the host is not overloaded.
+// An ack timeout below that would take a program that computes for a dead one. (Hardware has such a floor too.)
+constexpr Duration answer_limit = std::chrono::milliseconds(10);
 
 class ShmEdge final : public Edge {
  public:
@@ -53,6 +58,7 @@ class SoftProvider final : public device::Provider {
     DeviceConfig config = config_;
     fill_default_gids(config, system_seed());
     if (config.seed == 0) config.seed = system_seed();
+    config.min_ack_timeout = std::max(config.min_ack_timeout, answer_limit);
     auto wire = std::make_unique<shm::ShmWire>(config, gids_of(config));
     shm::ShmWire& shm_wire = *wire;
     auto context = std::make_unique<SoftContext>(SoftContext::Parts{

@@ -73,7 +73,7 @@ void on_packet(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
   }
   Responder& self = qp.responder;
   if (!self.receive_taken) self.receive_taken = engine.take_receive(qp, self.receive);
-  const std::uint32_t needed = header.payload_bytes + grh_bytes;
+  const std::uint64_t needed = std::uint64_t{header.payload_bytes} + grh_bytes;
   if (!self.receive_taken || needed > self.receive.length) {
     ++engine.counters.dropped;  // lost, as datagrams are; the receive waits for another
     return;
@@ -96,7 +96,7 @@ void on_packet(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
   static_assert(sizeof(grh) == grh_bytes);
   scatter(PieceRange(self.receive.pieces, 0, grh_bytes).pieces(), reinterpret_cast<const std::byte*>(&grh));
   wc.status = IBV_WC_SUCCESS;
-  wc.byte_len = needed;
+  wc.byte_len = static_cast<std::uint32_t>(needed);
   wc.src_qp = header.source_qpn().value;
   wc.sl = header.service_level;
   wc.wc_flags = IBV_WC_GRH;

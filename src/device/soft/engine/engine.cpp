@@ -103,10 +103,10 @@ void Engine::dispatch(const InboundPacket& inbound) {
     return;
   }
   if (!queue_pair->reliable()) return responder::on_request(*this, *queue_pair, inbound);
-  const bool takes_answers = queue_pair->sends_requests();
-  if (takes_answers && (header.acknowledgement & PacketHeader::acknowledgement_valid) != 0) {
+  if (queue_pair->sends_requests() && (header.acknowledgement & PacketHeader::acknowledgement_valid) != 0) {
     requester::on_piggybacked(*this, *queue_pair, Psn(header.acknowledgement));
   }
+  const bool takes_answers = queue_pair->sends_requests();  // that may have been its end
   switch (header.kind) {
     case PacketKind::send:
     case PacketKind::write:

@@ -14,6 +14,9 @@ const char* refuse(const PacketHeader& header, std::size_t payload_available) {
       header.kind == PacketKind::send || header.kind == PacketKind::write || header.kind == PacketKind::read_response;
   const std::uint32_t checksum = header.has(packet_flag::checksummed) ? checksum_bytes : 0;
   if (!carries_payload && header.payload_bytes != checksum) return "payload on a kind that has none";
+  if (header.has(packet_flag::placed) && (header.kind != PacketKind::write || header.payload_bytes != 0)) {
+    return "placed, and not a write without payload";
+  }
   if (header.service() == Service::ud && header.kind != PacketKind::send) return "datagrams only send";
   if (header.service() == Service::uc && header.kind != PacketKind::send && header.kind != PacketKind::write) {
     return "unreliable connections only send and write";

@@ -29,6 +29,7 @@ struct Requester {
                                         // target has not heard of their PSNs
   std::uint8_t retries_left = 0;
   std::uint8_t rnr_retries_left = 0;
+  bool moved = false;              // something was sent or acknowledged since the ack timer was set
   bool waits_for_rnr = false;      // nothing is sent until the timer fires
   bool gap_seen = false;           // sent again for a lost response: not once more until there is progress or a timeout
   std::uint64_t packets_sent = 0;  // for FaultPlan::kill_after_packets

@@ -1,4 +1,5 @@
 // The state rules of queue pairs: what modify takes, and what each state does to what is queued.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -138,7 +139,10 @@ void Engine::apply(QueuePair& queue_pair, const ibv_qp_attr& given, int mask) {
   take(IBV_QP_EN_SQD_ASYNC_NOTIFY, &ibv_qp_attr::en_sqd_async_notify);
   if ((mask & (IBV_QP_PKEY_INDEX | IBV_QP_PORT)) != 0) queue_pair.pkey = port(own.port_num).pkeys[own.pkey_index];
   if ((mask & IBV_QP_PATH_MTU) != 0) queue_pair.mtu_bytes = mtu_bytes(own.path_mtu);
-  if ((mask & IBV_QP_TIMEOUT) != 0) queue_pair.ack_timeout = qp::AckTimeout::from_code(own.timeout).duration();
+  if ((mask & IBV_QP_TIMEOUT) != 0) {
+    queue_pair.ack_timeout = qp::AckTimeout::from_code(own.timeout).duration();
+    if (queue_pair.ack_timeout) queue_pair.ack_timeout = std::max(*queue_pair.ack_timeout, config.min_ack_timeout);
+  }
   if ((mask & IBV_QP_RETRY_CNT) != 0) queue_pair.requester.retries_left = own.retry_cnt;
   if ((mask & IBV_QP_RNR_RETRY) != 0) queue_pair.requester.rnr_retries_left = own.rnr_retry;
   if ((mask & IBV_QP_RQ_PSN) != 0) {

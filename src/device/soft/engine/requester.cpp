@@ -1,6 +1,7 @@
 #include "device/soft/engine/requester.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "device/queue_pair/units.hpp"
 #include "device/soft/engine/pieces.hpp"
@@ -223,9 +224,18 @@ Step send_next(Engine& engine, QueuePair& qp) {
   return Step::sent;
 }
 
-void start_ack_timer(Engine& engine, QueuePair& qp) {
-  if (!qp.reliable() || !has_outstanding(qp)) return TimerQueue::stop(qp);
-  if (qp.ack_timeout) engine.timers.start(qp, engine.now() + *qp.ack_timeout);
+// Requests are on the way, and `moved` says whether one was just sent or acknowledged. A timer that runs already is not
+// set anew, which would take a look at the clock for each message: when it fires it sees that there was progress, and
+// runs once more. So silence is noticed after one to two timeouts; a device may take up to four (specification, volume
+// 1, 9.7.6.1.3).
+void keep_ack_timer(Engine& engine, QueuePair& qp, bool moved) {
+  if (!qp.reliable() || !qp.ack_timeout || !has_outstanding(qp)) return;
+  if (qp.deadline != never) {
+    qp.requester.moved |= moved;
+    return;
+  }
+  qp.requester.moved = false;
+  engine.timers.start(qp, engine.now() + *qp.ack_timeout);
 }
 
 // Sends again from `psn` on. It must be outstanding.
@@ -270,7 +280,7 @@ void retire_through(Engine& engine, QueuePair& qp, Psn psn) {
     self.retries_left = qp.attributes.retry_cnt;
     self.rnr_retries_left = qp.attributes.rnr_retry;
     self.gap_seen = false;
-    if (!self.waits_for_rnr) start_ack_timer(engine, qp);
+    if (!self.waits_for_rnr) keep_ack_timer(engine, qp, true);
   }
   if (answer_lost && !self.gap_seen) {
     self.gap_seen = true;
@@ -285,8 +295,8 @@ bool outstanding(QueuePair& qp, Psn psn) {
          psn.before(qp.requester.highest);
 }
 
-// The request that a response with `psn` can be for: the oldest one, since answers come in order. None if that one waits
-// for an answer that was lost: it is asked for again.
+// The request that a response with `psn` can be for: the oldest one, since answers come in order. None if that one
+// waits for an answer that was lost: it is asked for again.
 SendRequest* answered_with(Engine& engine, QueuePair& qp, Psn psn) {
   if (!outstanding(qp, psn)) return nullptr;
   retire_through(engine, qp, psn.previous());
@@ -339,13 +349,15 @@ ibv_wc_status status_of_nak(std::uint8_t code) {
 }  // namespace
 
 void transmit(Engine& engine, QueuePair& qp) {
+  bool sent = false;
   while (qp.sends.cursor() != qp.sends.tail() && may_send(engine, qp)) {
     if (send_next(engine, qp) == Step::wire_full) {
       engine.owe(qp);
       break;
     }
+    sent = true;
   }
-  if (qp.deadline == never && !qp.requester.waits_for_rnr && has_outstanding(qp)) start_ack_timer(engine, qp);
+  if (!qp.requester.waits_for_rnr) keep_ack_timer(engine, qp, sent);
 }
 
 void on_piggybacked(Engine& engine, QueuePair& qp, Psn psn) {
@@ -403,7 +415,7 @@ void on_read_response(Engine& engine, QueuePair& qp, const InboundPacket& inboun
   }
   request.received += header.packet_count;
   qp.requester.retries_left = qp.attributes.retry_cnt;
-  if (!last) return start_ack_timer(engine, qp);
+  if (!last) return keep_ack_timer(engine, qp, true);
   request.answered = true;
   on_piggybacked(engine, qp, request.first_psn.plus(request.packets - 1));
 }
@@ -428,7 +440,8 @@ void on_timer(Engine& engine, QueuePair& qp) {
     qp.requester.waits_for_rnr = false;
     return transmit(engine, qp);
   }
-  if (qp.sends.head() == qp.requester.first_unsent) return;
+  if (!has_outstanding(qp)) return;
+  if (std::exchange(qp.requester.moved, false)) return engine.timers.start(qp, engine.now() + *qp.ack_timeout);
   ++engine.counters.timeouts;
   qp.requester.gap_seen = false;
   const SendRequest& request = qp.sends.at(qp.sends.head());

@@ -324,8 +324,7 @@ void repeat_answer(Engine& engine, QueuePair& qp, const Packet& packet) {
     case PacketKind::fetch_add:
       for (const SavedAtomic& saved : self.saved_atomics) {
         if (!saved.valid || saved.psn != packet.header.psn() || !has_room_for_response(qp, true)) continue;
-        const Response response{
-            .is_atomic = true, .is_repeated = true, .psn = saved.psn, .original = saved.original};
+        const Response response{.is_atomic = true, .is_repeated = true, .psn = saved.psn, .original = saved.original};
         return push_response(engine, qp, response);
       }
       return;
