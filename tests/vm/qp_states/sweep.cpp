@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "qp/check.hpp"
 #include "device/queue_pair/transitions.hpp"
+#include "qp/check.hpp"
 #include "vm/qp_states/device.hpp"
 
 namespace verbatim::qp::test {
