@@ -105,7 +105,7 @@ TEST_F(States, QueryAfterErrorTellsNothingButTheState) {
   EXPECT_EQ(attributes.qp_state, IBV_QPS_ERR);
   EXPECT_EQ(attributes.cur_qp_state, IBV_QPS_ERR);
   EXPECT_NE(attributes.dest_qp_num, b.qp->qp_num) << "whoever trusts this shall notice";
-  EXPECT_NE(attributes.path_mtu, settings.mtu);
+  EXPECT_NE(attributes.rq_psn, settings.psn_b);
   EXPECT_NE(std::memcmp(attributes.ah_attr.grh.dgid.raw, b.gid().raw, 16), 0);
   EXPECT_EQ(init.cap.max_send_wr, cap.max_send_wr) << "what it was made with is known";
 }
