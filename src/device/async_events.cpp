@@ -7,7 +7,21 @@
 namespace verbatim::device {
 namespace {
 
-// As ibv_get_async_event(3) says which member of the union is set.
+// An event that is not acknowledged blocks the destruction of its object for ever, so also when the handler throws.
+class Acknowledgement {
+ public:
+  Acknowledgement(Context& context, ibv_async_event& event) : context_(context), event_(event) {}
+  Acknowledgement(const Acknowledgement&) = delete;
+  Acknowledgement& operator=(const Acknowledgement&) = delete;
+  ~Acknowledgement() { context_.ack_async_event(event_); }
+
+ private:
+  Context& context_;
+  ibv_async_event& event_;
+};
+
+}  // namespace
+
 EventSubject subject_of(const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
@@ -39,21 +53,6 @@ EventSubject subject_of(const ibv_async_event& event) {
   }
   return std::monostate{};
 }
-
-// An event that is not acknowledged blocks the destruction of its object for ever, so also when the handler throws.
-class Acknowledgement {
- public:
-  Acknowledgement(Context& context, ibv_async_event& event) : context_(context), event_(event) {}
-  Acknowledgement(const Acknowledgement&) = delete;
-  Acknowledgement& operator=(const Acknowledgement&) = delete;
-  ~Acknowledgement() { context_.ack_async_event(event_); }
-
- private:
-  Context& context_;
-  ibv_async_event& event_;
-};
-
-}  // namespace
 
 Drained drain_async_events(Context& context, const std::function<void(const AsyncEvent&)>& handler) {
   Drained drained;

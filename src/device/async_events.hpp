@@ -15,6 +15,9 @@ namespace verbatim::device {
 // event of one port means nothing to the users of another.
 using EventSubject = std::variant<std::monostate, PortNumber, ibv_cq*, ibv_qp*, ibv_srq*, ibv_wq*>;
 
+// As ibv_get_async_event(3) says which member of the union is set.
+[[nodiscard]] EventSubject subject_of(const ibv_async_event& event);
+
 struct AsyncEvent {
   ibv_event_type type;
   EventSubject subject;

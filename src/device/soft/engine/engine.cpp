@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "device/soft/engine/answers.hpp"
 #include "device/soft/engine/checksum.hpp"
 #include "device/soft/engine/datagram.hpp"
 #include "device/soft/engine/requester.hpp"
@@ -59,7 +60,7 @@ void Engine::settle_owed() {
       datagram::transmit(*this, *queue_pair);
       continue;
     }
-    if (!responder::send_owed(*this, *queue_pair)) owe(*queue_pair);
+    if (!answers::send_owed(*this, *queue_pair)) owe(*queue_pair);
     requester::transmit(*this, *queue_pair);
   }
   settling_.clear();

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "device/queue_pair/units.hpp"
+#include "device/soft/engine/answers.hpp"
+#include "device/soft/engine/connected_packet.hpp"
 #include "device/soft/engine/pieces.hpp"
-#include "device/soft/engine/responder.hpp"
 
 namespace verbatim::soft::requester {
 namespace {
@@ -81,26 +82,12 @@ bool may_send(Engine& engine, QueuePair& qp) {
   return true;
 }
 
-Packet packet_of(QueuePair& qp, PacketKind kind, Psn psn, std::uint32_t count) {
-  Packet packet;
-  packet.header.kind = kind;
-  packet.header.flags = 0;
-  packet.header.packet_count = static_cast<std::uint16_t>(count);
-  packet.header.destination_qpn = qp.attributes.dest_qp_num;
-  packet.header.source = source_of(qp);
-  packet.header.sequence = psn.value();
-  packet.header.acknowledgement = 0;
-  packet.header.payload_bytes = 0;
-  packet.header.immediate = 0;
-  return packet;
-}
-
 // Sends one packet of a request; an owed ACK rides along where the wire is faultless. (With faults every ACK is a
 // packet of its own, so that it can be lost alone.)
 bool transmit_with_acknowledgement(Engine& engine, QueuePair& qp, Packet& packet, std::span<const Piece> pieces) {
   Psn acknowledged;
   const bool carries =
-      qp.reliable() && engine.wire().train_limit() > 1 && responder::take_acknowledgement(qp, acknowledged);
+      qp.reliable() && engine.wire().train_limit() > 1 && answers::take_acknowledgement(qp, acknowledged);
   if (carries) packet.header.acknowledgement = PacketHeader::acknowledgement_valid | acknowledged.value();
   if (engine.transmit(qp, qp.address, packet, pieces)) return true;
   if (carries) qp.responder.acknowledge_owed = true;
@@ -112,7 +99,7 @@ bool transmit_in_order(Engine& engine, QueuePair& qp, Packet& packet, std::span<
   std::uint32_t& untold = qp.requester.placed_packets;
   while (untold > 0) {
     const std::uint32_t count = std::min(untold, 0xffffU);
-    Packet placed = packet_of(qp, PacketKind::placed_writes, packet.header.psn().minus(untold), count);
+    Packet placed = connected_packet(qp, PacketKind::placed_writes, packet.header.psn().minus(untold), count);
     if (!engine.transmit(qp, qp.address, placed, {})) return false;
     untold -= count;
   }
@@ -123,13 +110,13 @@ Step send_read_or_atomic(Engine& engine, QueuePair& qp, SendRequest& request) {
   if (request.opcode == IBV_WR_RDMA_READ) {
     // A READ whose answer came in part is asked for again from where it stopped.
     const std::uint32_t done_bytes = request.received * qp.mtu_bytes;
-    Packet packet = packet_of(qp, PacketKind::read_request, request.first_psn.plus(request.received), 1);
+    Packet packet = connected_packet(qp, PacketKind::read_request, request.first_psn.plus(request.received), 1);
     packet.header.flags = packet_flag::first | packet_flag::last;
     packet.rdma = {request.remote_address + done_bytes, request.rkey, request.length - done_bytes};
     return transmit_in_order(engine, qp, packet, {}) ? Step::sent : Step::wire_full;
   }
   const bool swaps = request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-  Packet packet = packet_of(qp, swaps ? PacketKind::compare_swap : PacketKind::fetch_add, request.first_psn, 1);
+  Packet packet = connected_packet(qp, swaps ? PacketKind::compare_swap : PacketKind::fetch_add, request.first_psn, 1);
   packet.header.flags = packet_flag::first | packet_flag::last;
   packet.atomic = {request.remote_address, request.rkey, 0, swaps ? request.swap : request.compare_or_add,
                    swaps ? request.compare_or_add : 0};
@@ -161,7 +148,7 @@ Step send_or_write(Engine& engine, QueuePair& qp, SendRequest& request) {
   const std::uint32_t offset = self.cursor_packet * mtu;
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length - offset, std::uint64_t{count} * mtu));
-  Packet packet = packet_of(qp, writes ? PacketKind::write : PacketKind::send, psn_at_cursor(qp), count);
+  Packet packet = connected_packet(qp, writes ? PacketKind::write : PacketKind::send, psn_at_cursor(qp), count);
   packet.header.payload_bytes = bytes;
   if (offset == 0) packet.header.flags |= packet_flag::first;
   if (self.cursor_packet + count == request.packets) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "device/soft/engine/answers.hpp"
 #include "device/soft/engine/pieces.hpp"
 
 namespace verbatim::soft::responder {
@@ -15,23 +16,12 @@ enum class Outcome {
   refused,   // NAKed or dropped for good; the queue pair may be in ERR
 };
 
-Response& response_at(Responder& self, std::uint32_t number) {
-  return self.responses[(self.first_response + number) % self.responses.size()];
-}
-
-void owe_nak(Engine& engine, QueuePair& qp, std::uint8_t code) {
-  qp.responder.nak_owed = code;
-  qp.responder.nak_psn = qp.responder.expected;
-  qp.responder.acknowledge_owed = false;
-  if (!send_owed(engine, qp)) engine.owe(qp);
-}
-
 // A request that can't be executed. Reliable: the requester is told and both queue pairs end in ERR. Unreliable: the
 // message is dropped (specification, volume 1, 9.8.3).
 Outcome refuse_request(Engine& engine, QueuePair& qp, std::uint8_t code) {
   if (code == syndrome::nak_remote_access) ++engine.counters.bad_keys;
   if (!qp.reliable()) return Outcome::refused;
-  owe_nak(engine, qp, code);
+  answers::owe_nak(engine, qp, code);
   if (code == syndrome::nak_remote_access) engine.tell(qp, IBV_EVENT_QP_ACCESS_ERR);
   if (code == syndrome::nak_invalid_request) engine.tell(qp, IBV_EVENT_QP_REQ_ERR);
   engine.enter_error(qp);
@@ -45,7 +35,7 @@ Outcome fail_receive(Engine& engine, QueuePair& qp, ibv_wc_status status, std::u
     ++engine.counters.dropped;
     return Outcome::refused;
   }
-  if (qp.reliable()) owe_nak(engine, qp, code);
+  if (qp.reliable()) answers::owe_nak(engine, qp, code);
   qp.responder.receive_taken = false;
   ibv_wc wc{};
   wc.status = status;
@@ -62,7 +52,7 @@ Outcome no_receive(Engine& engine, QueuePair& qp) {
   }
   ++engine.counters.rnr_nak_sent;
   qp.responder.gap_told = true;  // what follows the refused packet is dropped without a word
-  owe_nak(engine, qp, static_cast<std::uint8_t>(syndrome::rnr_nak | qp.attributes.min_rnr_timer));
+  answers::owe_nak(engine, qp, static_cast<std::uint8_t>(syndrome::rnr_nak | qp.attributes.min_rnr_timer));
   return Outcome::deferred;
 }
 
@@ -98,17 +88,6 @@ void deliver(Engine& engine, QueuePair& qp, const PacketHeader& header, ibv_wc_o
   engine.complete_receive(qp, qp.responder.receive, wc, header.has(packet_flag::solicited));
 }
 
-// What was executed is acknowledged: at once if the requester waits to hear, else together with what comes next.
-void owe_acknowledgement(Engine& engine, QueuePair& qp, const PacketHeader& header) {
-  if (!qp.reliable() || !header.has(packet_flag::last)) return;
-  qp.responder.acknowledge_owed = true;
-  if (header.has(packet_flag::ack_request)) {
-    engine.owe_at_once(qp);
-  } else {
-    engine.owe(qp);
-  }
-}
-
 // `skip`: packets at the front that arrived before (a train sent again may begin with some).
 Outcome execute_send(Engine& engine, QueuePair& qp, const InboundPacket& inbound, std::uint32_t skip) {
   Responder& self = qp.responder;
@@ -139,7 +118,7 @@ Outcome execute_send(Engine& engine, QueuePair& qp, const InboundPacket& inbound
   self.assembly = Assembly::send;
   self.offset += bytes;
   advance(qp, header.packet_count - skip);
-  owe_acknowledgement(engine, qp, header);
+  answers::owe_acknowledgement(engine, qp, header);
   if (header.has(packet_flag::last)) {
     self.assembly = Assembly::none;
     deliver(engine, qp, header, IBV_WC_RECV, self.offset);
@@ -198,25 +177,9 @@ Outcome execute_write(Engine& engine, QueuePair& qp, const InboundPacket& inboun
   self.write_remaining -= bytes;
   self.offset += bytes;
   advance(qp, header.packet_count - skip);
-  owe_acknowledgement(engine, qp, header);
+  answers::owe_acknowledgement(engine, qp, header);
   if (notifies) deliver(engine, qp, header, IBV_WC_RECV_RDMA_WITH_IMM, self.offset);
   return Outcome::executed;
-}
-
-// READs and atomics may be owed an answer up to the number that both ends agreed on, and as many again repeated ones.
-// They are counted apart: a repeated one may still wait for room when its requester has the first answer and goes on.
-bool has_room_for_response(QueuePair& qp, bool is_repeated) {
-  Responder& self = qp.responder;
-  std::uint32_t alike = 0;
-  for (std::uint32_t i = 0; i < self.response_count; ++i) {
-    if (response_at(self, i).is_repeated == is_repeated) ++alike;
-  }
-  return alike < (is_repeated ? self.responses.size() / 2 : qp.attributes.max_dest_rd_atomic);
-}
-
-void push_response(Engine& engine, QueuePair& qp, const Response& response) {
-  response_at(qp.responder, qp.responder.response_count++) = response;
-  if (!send_owed(engine, qp)) engine.owe(qp);
 }
 
 bool may_read(const Engine& engine, const QueuePair& qp, const RdmaHeader& rdma) {
@@ -240,13 +203,13 @@ Response read_response(const QueuePair& qp, Psn psn, const RdmaHeader& rdma) {
 
 Outcome execute_read(Engine& engine, QueuePair& qp, const Packet& packet) {
   if (qp.responder.assembly != Assembly::none || packet.rdma.length > engine.config.limits.max_msg_bytes ||
-      !has_room_for_response(qp, false)) {
+      !answers::has_room(qp, false)) {
     return refuse_request(engine, qp, syndrome::nak_invalid_request);
   }
   if (!may_read(engine, qp, packet.rdma)) return refuse_request(engine, qp, syndrome::nak_remote_access);
   const Response response = read_response(qp, qp.responder.expected, packet.rdma);
   advance(qp, response.packets);
-  push_response(engine, qp, response);
+  answers::owe_response(engine, qp, response);
   return Outcome::executed;
 }
 
@@ -262,7 +225,7 @@ Outcome execute_atomic(Engine& engine, QueuePair& qp, const Packet& packet) {
   Responder& self = qp.responder;
   const AtomicHeader& atomic = packet.atomic;
   if (self.assembly != Assembly::none || atomic.remote_address % sizeof(std::uint64_t) != 0 ||
-      !has_room_for_response(qp, false)) {
+      !answers::has_room(qp, false)) {
     return refuse_request(engine, qp, syndrome::nak_invalid_request);
   }
   if ((qp.attributes.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) == 0 ||
@@ -275,7 +238,7 @@ Outcome execute_atomic(Engine& engine, QueuePair& qp, const Packet& packet) {
   self.next_saved = (self.next_saved + 1) % static_cast<std::uint32_t>(self.saved_atomics.size());
   const Response response{.is_atomic = true, .psn = self.expected, .original = original};
   advance(qp, 1);
-  push_response(engine, qp, response);
+  answers::owe_response(engine, qp, response);
   return Outcome::executed;
 }
 
@@ -314,18 +277,18 @@ void repeat_answer(Engine& engine, QueuePair& qp, const Packet& packet) {
   ++engine.counters.duplicates;
   switch (packet.header.kind) {
     case PacketKind::read_request:
-      if (has_room_for_response(qp, true) && may_read(engine, qp, packet.rdma)) {
+      if (answers::has_room(qp, true) && may_read(engine, qp, packet.rdma)) {
         Response response = read_response(qp, packet.header.psn(), packet.rdma);
         response.is_repeated = true;
-        push_response(engine, qp, response);
+        answers::owe_response(engine, qp, response);
       }
       return;
     case PacketKind::compare_swap:
     case PacketKind::fetch_add:
       for (const SavedAtomic& saved : self.saved_atomics) {
-        if (!saved.valid || saved.psn != packet.header.psn() || !has_room_for_response(qp, true)) continue;
+        if (!saved.valid || saved.psn != packet.header.psn() || !answers::has_room(qp, true)) continue;
         const Response response{.is_atomic = true, .is_repeated = true, .psn = saved.psn, .original = saved.original};
-        return push_response(engine, qp, response);
+        return answers::owe_response(engine, qp, response);
       }
       return;
     default:
@@ -338,7 +301,7 @@ void on_gap(Engine& engine, QueuePair& qp) {
   if (qp.responder.gap_told) return;
   qp.responder.gap_told = true;
   ++engine.counters.sequence_nak_sent;
-  owe_nak(engine, qp, syndrome::nak_sequence);
+  answers::owe_nak(engine, qp, syndrome::nak_sequence);
 }
 
 void on_reliable_request(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
@@ -370,72 +333,6 @@ void on_unreliable_request(Engine& engine, QueuePair& qp, const InboundPacket& i
   self.expected = next;
 }
 
-Packet answer_of(QueuePair& qp, PacketKind kind, Psn psn, std::uint32_t count) {
-  Packet packet;
-  packet.header.kind = kind;
-  packet.header.flags = 0;
-  packet.header.packet_count = static_cast<std::uint16_t>(count);
-  packet.header.destination_qpn = qp.attributes.dest_qp_num;
-  packet.header.source = source_of(qp);
-  packet.header.sequence = psn.value();
-  packet.header.acknowledgement = 0;
-  packet.header.payload_bytes = 0;
-  packet.header.immediate = syndrome::ack;
-  return packet;
-}
-
-enum class Sent { all, part, wire_full };
-
-Sent send_response(Engine& engine, QueuePair& qp, Response& response) {
-  if (response.is_atomic) {
-    Packet packet = answer_of(qp, PacketKind::atomic_response, response.psn, 1);
-    packet.result.original = response.original;
-    return engine.transmit(qp, qp.address, packet, {}) ? Sent::all : Sent::wire_full;
-  }
-  const std::uint32_t count = std::min({response.packets, engine.wire().train_limit(), 0xffffU});
-  const auto bytes =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(response.remaining, std::uint64_t{count} * qp.mtu_bytes));
-  const Piece source{reinterpret_cast<std::byte*>(response.address), bytes, LKey{response.rkey.value}};
-  Packet packet = answer_of(qp, PacketKind::read_response, response.psn.plus(response.sent), count);
-  packet.header.payload_bytes = bytes;
-  if (response.sent == 0) packet.header.flags |= packet_flag::first;
-  if (count == response.packets) packet.header.flags |= packet_flag::last;
-  if (!engine.transmit(qp, qp.address, packet, {&source, bytes > 0 ? 1U : 0U})) return Sent::wire_full;
-  response.sent += count;
-  response.packets -= count;
-  response.address += bytes;
-  response.remaining -= bytes;
-  return response.packets == 0 ? Sent::all : Sent::part;
-}
-
-// The region may have gone while the answer waited.
-bool still_readable(const Engine& engine, const QueuePair& qp, const Response& response) {
-  return response.is_atomic || response.remaining == 0 ||
-         engine.regions.allows_remote(response.rkey, response.address, response.remaining, qp.settings.domain,
-                                      IBV_ACCESS_REMOTE_READ);
-}
-
-bool send_responses(Engine& engine, QueuePair& qp) {
-  Responder& self = qp.responder;
-  while (self.response_count > 0) {
-    Response& response = response_at(self, 0);
-    if (!still_readable(engine, qp, response)) {
-      self.response_count = 0;
-      self.nak_owed = syndrome::nak_remote_access;
-      self.nak_psn = response.psn.plus(response.sent);
-      engine.tell(qp, IBV_EVENT_QP_ACCESS_ERR);
-      engine.enter_error(qp);
-      return true;
-    }
-    const Sent sent = send_response(engine, qp, response);
-    if (sent == Sent::wire_full) return false;
-    if (sent == Sent::part) continue;
-    self.first_response = (self.first_response + 1) % static_cast<std::uint32_t>(self.responses.size());
-    --self.response_count;
-  }
-  return true;
-}
-
 }  // namespace
 
 void on_request(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
@@ -452,31 +349,6 @@ void on_request(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
   } else {
     on_unreliable_request(engine, qp, inbound);
   }
-}
-
-bool send_owed(Engine& engine, QueuePair& qp) {
-  Responder& self = qp.responder;
-  if (!send_responses(engine, qp)) return false;
-  if (self.nak_owed != 0) {
-    Packet packet = answer_of(qp, PacketKind::acknowledge, self.nak_psn, 1);
-    packet.header.immediate = self.nak_owed;
-    if (!engine.transmit(qp, qp.address, packet, {})) return false;
-    self.nak_owed = 0;
-  }
-  if (self.acknowledge_owed) {
-    Packet packet = answer_of(qp, PacketKind::acknowledge, self.expected.previous(), 1);
-    if (!engine.transmit(qp, qp.address, packet, {})) return false;
-    self.acknowledge_owed = false;
-  }
-  return true;
-}
-
-bool take_acknowledgement(QueuePair& qp, Psn& psn) {
-  Responder& self = qp.responder;
-  if (!self.acknowledge_owed || self.response_count > 0 || self.nak_owed != 0) return false;
-  self.acknowledge_owed = false;
-  psn = self.expected.previous();
-  return true;
 }
 
 }  // namespace verbatim::soft::responder

@@ -103,8 +103,7 @@ int SoftContext::destroy_cq(ibv_cq* cq) {
   // Nothing raises events for it any more; what nobody took goes, what somebody took must come back.
   auto* channel = static_cast<SoftChannel*>(queue.channel);
   if (channel != nullptr) channel->events.remove_if([&](const SoftQueue* about) { return about == &queue; });
-  async_events_.remove_if(
-      [&](const ibv_async_event& event) { return event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == cq; });
+  async_events_.remove_if(is_about(cq));
   if (!queue.channel_events.wait() || !queue.async_events.wait()) return EBUSY;
   const EngineVisit visit(lock_);
   if (channel != nullptr) --channel->refcnt;
@@ -133,24 +132,11 @@ namespace {
 
 // Where an event is about an object, the count of its unacknowledged events.
 UnacknowledgedEvents* events_of(const ibv_async_event& event) {
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR:
-      return &SoftQueue::of(event.element.cq).async_events;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return &SoftQueuePair::of(event.element.qp).async_events;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-      return &SoftSharedReceiveQueue::of(event.element.srq).async_events;
-    default:
-      return nullptr;
-  }
+  const device::EventSubject subject = device::subject_of(event);
+  if (auto* const* cq = std::get_if<ibv_cq*>(&subject)) return &SoftQueue::of(*cq).async_events;
+  if (auto* const* qp = std::get_if<ibv_qp*>(&subject)) return &SoftQueuePair::of(*qp).async_events;
+  if (auto* const* srq = std::get_if<ibv_srq*>(&subject)) return &SoftSharedReceiveQueue::of(*srq).async_events;
+  return nullptr;
 }
 
 }  // namespace

@@ -143,19 +143,7 @@ int SoftContext::destroy_qp(ibv_qp* qp) {
     const EngineVisit visit(lock_);
     engine_->remove(own.engine_part);
   }
-  async_events_.remove_if([&](const ibv_async_event& event) {
-    switch (event.event_type) {
-      case IBV_EVENT_QP_FATAL:
-      case IBV_EVENT_QP_REQ_ERR:
-      case IBV_EVENT_QP_ACCESS_ERR:
-      case IBV_EVENT_COMM_EST:
-      case IBV_EVENT_SQ_DRAINED:
-      case IBV_EVENT_QP_LAST_WQE_REACHED:
-        return event.element.qp == qp;
-      default:
-        return false;
-    }
-  });
+  async_events_.remove_if(is_about(qp));
   (void)own.async_events.wait();
   const EngineVisit visit(lock_);
   --static_cast<SoftDomain*>(qp->pd)->users;
@@ -216,9 +204,7 @@ int SoftContext::destroy_srq(ibv_srq* srq) {
     const EngineVisit visit(lock_);
     if (own.shared.users > 0) return EBUSY;
   }
-  async_events_.remove_if([&](const ibv_async_event& event) {
-    return event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq;
-  });
+  async_events_.remove_if(is_about(srq));
   (void)own.async_events.wait();
   const EngineVisit visit(lock_);
   --srq_count_;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "device/async_events.hpp"
 #include "device/soft/engine/completion_queue.hpp"
 #include "device/soft/engine/queue_pair.hpp"
 #include "device/soft/engine/receive_queue.hpp"
@@ -43,6 +44,14 @@ class UnacknowledgedEvents {
   std::uint64_t taken_ = 0;
   std::uint64_t acknowledged_ = 0;
 };
+
+// Picks the async events about one object.
+template <typename Object>
+[[nodiscard]] auto is_about(Object* object) {
+  return [subject = device::EventSubject(object)](const ibv_async_event& event) {
+    return device::subject_of(event) == subject;
+  };
+}
 
 struct SoftDomain : ibv_pd {
   std::uint32_t id = 0;             // of the protection domain; a parent domain has that of the domain it was made from
