@@ -31,6 +31,14 @@ const AddressVector& address_of(const ibv_ah& handle) {
   return static_cast<const FuzzHandle&>(handle).address;
 }
 
+ibv_ah_attr peer_attributes() {
+  ibv_ah_attr way{};
+  way.is_global = 1;
+  way.port_num = 1;
+  way.grh.dgid.raw[0] = 0xfe;
+  return way;
+}
+
 bool is_read_or_atomic_opcode(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
@@ -110,9 +118,7 @@ void Inhabitants::connect(QueuePair& queue_pair, std::uint32_t peer, bool all_th
   to.min_rnr_timer = 1;
   to.timeout = static_cast<std::uint8_t>(random.chance(0.1) ? 0 : 2 + random.below(3));
   to.retry_cnt = to.rnr_retry = static_cast<std::uint8_t>(random.below(8));
-  to.ah_attr.is_global = 1;
-  to.ah_attr.port_num = 1;
-  to.ah_attr.grh.dgid.raw[0] = 0xfe;
+  to.ah_attr = peer_attributes();
   const auto step = [&](ibv_qp_state state, int mask) {
     to.qp_state = state;
     if (engine.modify(queue_pair, to, IBV_QP_STATE | mask) != 0) complain("modify refused");
@@ -167,6 +173,10 @@ void Inhabitants::act() {
   }
 }
 
+AddressVector Inhabitants::way_to_peer() {
+  return engine.resolve(peer_attributes()).value();
+}
+
 ibv_sge Inhabitants::source_piece(std::uint32_t most) {
   const auto length = static_cast<std::uint32_t>(random.below(most + 1));
   const std::uint32_t key = random.chance(0.98) ? keys.source : no_key;
@@ -179,12 +189,7 @@ void Inhabitants::post_send(QueuePair& queue_pair) {
       IBV_WR_SEND,      IBV_WR_SEND_WITH_IMM,      IBV_WR_RDMA_WRITE,          IBV_WR_RDMA_WRITE_WITH_IMM,
       IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
   FuzzHandle handle{};
-  handle.address = *engine.resolve([] {
-    ibv_ah_attr way{};
-    way.is_global = 1;
-    way.port_num = 1;
-    return way;
-  }());
+  handle.address = way_to_peer();
   ibv_send_wr wr{};
   std::array<ibv_sge, 2> pieces{source_piece(2000), source_piece(3000)};
   wr.wr_id = next_id_++;
@@ -396,13 +401,7 @@ void Inhabitants::talk(QueuePair& from, QueuePair& to) {
 void Inhabitants::exchange(QueuePair& from, QueuePair& to, ibv_wr_opcode opcode, Zone local, std::uint32_t key,
                            std::uint32_t bytes, int completions) {
   FuzzHandle handle{};
-  handle.address = from.address;
-  if (from.settings.type == IBV_QPT_UD) {
-    ibv_ah_attr way{};
-    way.is_global = 1;
-    way.port_num = 1;
-    handle.address = *engine.resolve(way);
-  }
+  handle.address = way_to_peer();
   ibv_sge piece{arena.address(local.offset), bytes, key};
   ibv_send_wr wr{};
   wr.sg_list = &piece;

@@ -90,6 +90,7 @@ class Inhabitants {
   void populate();
   QueuePair& add(ibv_qp_type type, bool shared);
   [[nodiscard]] std::size_t index_of(std::uint32_t qpn) const;
+  [[nodiscard]] AddressVector way_to_peer();
   ibv_sge source_piece(std::uint32_t most);
   void post_send(QueuePair& queue_pair);
   void post_receive(QueuePair& queue_pair);
@@ -102,7 +103,7 @@ class Inhabitants {
   void exchange(QueuePair& from, QueuePair& to, ibv_wr_opcode opcode, Zone local, std::uint32_t key,
                 std::uint32_t bytes, int completions);
 
-  CompletionQueue cq_{1U << 14};
+  CompletionQueue cq_{1024};
   SharedReceiveQueue srq_{.queue = ReceiveQueue(64, 2), .domain = own_domain};
   std::vector<Books> books_;
   std::set<std::uint64_t> shared_;  // posted to srq_ and not completed; RESET swallows some
