@@ -57,18 +57,24 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The nth processor that this process may use; with fewer than two, sides share it and the table says so.
-bool pin(int nth) {
+cpu_set_t allowed_processors() {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof(allowed), &allowed);
+  return allowed;
+}
+
+// To the nth processor that this process may use.
+void pin(int nth) {
+  const cpu_set_t allowed = allowed_processors();
   for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
     if (!CPU_ISSET(processor, &allowed) || nth-- > 0) continue;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(processor, &one);
-    return sched_setaffinity(0, sizeof(one), &one) == 0;
+    sched_setaffinity(0, sizeof(one), &one);
+    return;
   }
-  return false;
 }
 
 // Runs one side to the end. Medians of every row.
@@ -76,19 +82,17 @@ std::vector<double> play(const Options& options, SharedPage& page, int side) {
   device::System system = device::System::of_this_host();
   const auto selection = device::select(system.list(), device::parse_selection_rule(options.device));
   if (side == 0) fmt::print("{}; {} repetitions, medians\n\n", selection.reason, options.repetitions);
+  if (side == 0 && page.one_processor) {
+    fmt::print("Only one processor here: both sides share it, and every time is the scheduler's.\n\n");
+  }
   std::fflush(stdout);
-  const bool pinned = pin(side);
-  if (!pinned && side == 1)
-    fmt::print("Only one processor here: both sides share it, and every time is a scheduler's.\n");
+  if (!page.one_processor) pin(side);
   Endpoint endpoint(system.open(selection), selection);
   Player player{endpoint, page, side};
   page.addresses[static_cast<std::size_t>(side)] = endpoint.address();
-  const auto both_there = [&] {
-    if (!meet(page, [] {})) throw Error(ErrorCode::device_failure, "the other side failed");
-  };
-  both_there();
+  meet_other(player);
   endpoint.connect(player.peer(), page.addresses[static_cast<std::size_t>(side)]);
-  both_there();
+  meet_other(player);
   // Rows take turns, so that whatever disturbs the machine for a while disturbs all of them.
   std::vector<std::vector<double>> values(std::size(rows));
   for (unsigned repetition = 0; repetition <= options.repetitions; ++repetition) {
@@ -100,7 +104,7 @@ std::vector<double> play(const Options& options, SharedPage& page, int side) {
     }
   }
   if (side == 0 && isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r{:30}\r", "");
-  both_there();
+  meet_other(player);
   std::vector<double> medians;
   for (const auto& row : values) medians.push_back(median(row));
   return medians;
@@ -132,14 +136,39 @@ int run_partner(const Options& options, SharedPage& page, pid_t parent) {
   }
 }
 
+// A partner that dies without a word must not be waited for.
+SharedPage* page_of_partner = nullptr;
+void note_death(int /*signal*/) {
+  page_of_partner->failed.store(true);
+}
+
+// How the partner ended; the exit status to end with. One that was stopped, or hangs, is ended.
+int await_partner(pid_t partner) {
+  constexpr int looks = 2000;
+  constexpr useconds_t look_interval_us = 1000;
+  int status = 0;
+  for (int look = 0; waitpid(partner, &status, WNOHANG) == 0; ++look) {
+    if (look == looks) kill(partner, SIGKILL);
+    usleep(look_interval_us);
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  fmt::print(stderr, "verbatim-pingpong: the partner, process {}, was killed by signal {}\n", partner,
+             WTERMSIG(status));
+  return EXIT_FAILURE;
+}
+
 int run(const Options& options) {
   void* shared = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw Error(ErrorCode::no_space, fmt::format("shared page: {}", std::strerror(errno)));
   auto& page = *new (shared) SharedPage{};
+  const cpu_set_t allowed = allowed_processors();
+  page.one_processor = CPU_COUNT(&allowed) < sides;
   const pid_t parent = getpid();
   const pid_t partner = fork();  // before either side opens the device
   if (partner < 0) throw Error(ErrorCode::no_space, fmt::format("fork: {}", std::strerror(errno)));
   if (partner == 0) _exit(run_partner(options, page, parent));
+  page_of_partner = &page;
+  std::signal(SIGCHLD, note_death);
   std::exception_ptr problem;
   try {
     const auto medians = play(options, page, 0);
@@ -148,10 +177,10 @@ int run(const Options& options) {
     problem = std::current_exception();
     page.failed.store(true);
   }
-  int status = 0;
-  waitpid(partner, &status, 0);
+  const int partner_status = await_partner(partner);
   if (problem) std::rethrow_exception(problem);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+  if (std::fflush(stdout) != 0) throw Error(ErrorCode::no_space, "can't write to standard output");
+  return partner_status;
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ struct Player {
   [[nodiscard]] const SideAddress& peer() const { return page.addresses[static_cast<std::size_t>(1 - side)]; }
 };
 
+// Both sides are here. Throws Error if the other one fails or does not come within a bounded time.
+void meet_other(Player& player);
+
 // Half a round trip, in nanoseconds per direction.
 double time_cache_line(Player& player);
 double time_rc_send(Player& player);

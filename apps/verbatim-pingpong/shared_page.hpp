@@ -33,6 +33,7 @@ struct SharedPage {
   std::array<SideAddress, sides> addresses;
   alignas(64) std::atomic<std::uint32_t> arrived;  // at the meeting point
   alignas(64) std::atomic<std::uint32_t> round;    // meetings so far
+  bool one_processor;                              // for both sides: whoever waits gives it up
   alignas(64) std::atomic<bool> failed;            // one side gave up: the other follows
   std::array<Line, sides> lines;                   // handed to and fro to time one cache line
 };
@@ -46,7 +47,7 @@ template <typename WhileWaiting>
     page.round.store(round + 1);
   }
   while (page.round.load() == round) {
-    if (page.failed.load()) return false;
+    if (page.failed.load() && page.round.load() == round) return false;
     while_waiting();
   }
   return true;

@@ -265,8 +265,11 @@ void Engine::fail_send(QueuePair& queue_pair, ibv_wc_status status) {
 // -- tables --------------------------------------------------------------------------------------------------------
 
 std::optional<AddressVector> Engine::resolve(const ibv_ah_attr& attributes) {
-  // RoCE has no route without a GRH.
-  if (attributes.port_num == 0 || attributes.port_num > ports_.size() || attributes.is_global == 0) return std::nullopt;
+  // RoCE has no route without a GRH, and none to nowhere.
+  if (attributes.port_num == 0 || attributes.port_num > ports_.size() || attributes.is_global == 0 ||
+      is_empty(attributes.grh.dgid)) {
+    return std::nullopt;
+  }
   const Port& from = port(attributes.port_num);
   if (attributes.grh.sgid_index >= from.gids.size() || is_empty(from.gids[attributes.grh.sgid_index].gid))
     return std::nullopt;

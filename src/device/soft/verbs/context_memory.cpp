@@ -2,7 +2,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include "device/soft/verbs/soft_context.hpp"
@@ -10,17 +9,26 @@
 namespace verbatim::soft {
 namespace {
 
-// Whether every page of the range is mapped: registering what is not there fails, as pinning it would.
-bool is_mapped(const void* address, std::size_t length) {
+// Kernels before 5.14 don't populate on demand.
+bool kernel_populates() {
+  static const bool populates = [] {
+    alignas(4096) static std::byte page[4096];
+    return madvise(page, sizeof(page), MADV_POPULATE_READ) == 0;
+  }();
+  return populates;
+}
+
+// Faults the pages in, as pinning them would: memory that is not there, or may not be read or written as `access` asks,
+// is found out now and not on the data path.
+bool can_be_pinned(void* address, std::size_t length, int access) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(address) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(address) + length;
-  std::array<unsigned char, 1024> present;
-  for (std::uintptr_t at = begin; at < end; at += present.size() * page) {
-    const std::size_t bytes = std::min<std::size_t>(end - at, present.size() * page);
-    if (mincore(reinterpret_cast<void*>(at), bytes, present.data()) != 0) return false;
-  }
-  return true;
+  if (end < begin) return false;  // wraps around the address space
+  // The least that an old kernel can say: whether anything is mapped there.
+  if (!kernel_populates()) return msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) == 0;
+  const int advice = (access & IBV_ACCESS_LOCAL_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  return madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
 }
 
 template <typename Object>
@@ -96,7 +104,7 @@ ibv_mr* SoftContext::reg_mr(ibv_pd* pd, void* address, std::size_t length, int a
   constexpr int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   if (length == 0 || (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE)) != 0) return fail<ibv_mr>(EINVAL);
   if ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return fail<ibv_mr>(EINVAL);
-  if (!is_mapped(address, length)) return fail<ibv_mr>(EFAULT);
+  if (!can_be_pinned(address, length, access)) return fail<ibv_mr>(EFAULT);
   const EngineVisit visit(lock_);
   if (length > config_.limits.max_pinned_bytes - engine_->regions.pinned_bytes()) return fail<ibv_mr>(ENOMEM);
   auto* domain = static_cast<SoftDomain*>(pd);
