@@ -61,4 +61,7 @@ struct DeviceConfig {
       true;  // off: large payloads too travel through the ring, as where the system forbids process_vm_readv
 };
 
+// Throws Error(invalid_argument) naming the member, its value and what is allowed. Every device is made through it.
+void check(const DeviceConfig& config);
+
 }  // namespace verbatim::soft

@@ -14,6 +14,7 @@ class Control {
  public:
   virtual ~Control() = default;
 
+  // A port that is not there: throws Error(not_found) naming those that are.
   // Each change of a table or port raises the async event that hardware would raise, with the port's number.
   virtual void set_port_active(std::uint8_t port, bool active) = 0;
   virtual void set_active_mtu(std::uint8_t port, ibv_mtu mtu) = 0;

@@ -56,6 +56,7 @@ class SoftProvider final : public device::Provider {
       throw Error(ErrorCode::not_found, fmt::format("no soft device '{}'; there is {}", name, config_.name));
     }
     DeviceConfig config = config_;
+    check(config);
     fill_default_gids(config, system_seed());
     if (config.seed == 0) config.seed = system_seed();
     config.min_ack_timeout = std::max(config.min_ack_timeout, answer_limit);

@@ -294,26 +294,6 @@ Names variables() {
   return names;
 }
 
-// -- what only the whole can get wrong
-// ---------------------------------------------------------------------------------
-
-void check(const DeviceConfig& config) {
-  const auto refuse_whole = [](const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); };
-  if (config.ports.empty()) refuse_whole("soft device: it has no port; leave ports out for one with defaults");
-  for (std::size_t i = 0; i < config.ports.size(); ++i) {
-    const PortConfig& port = config.ports[i];
-    if (port.active_mtu > port.max_mtu) {
-      refuse_whole(fmt::format("soft device, port {}: active_mtu is {}; max_mtu allows {} at most", i + 1,
-                               mtu_bytes(port.active_mtu), mtu_bytes(port.max_mtu)));
-    }
-    if (port.pkeys.empty()) refuse_whole(fmt::format("soft device, port {}: pkeys is empty; one at least", i + 1));
-  }
-  if (std::uint64_t{config.first_qpn} + config.limits.max_qp > Qpn::mask + 1ULL) {
-    refuse_whole(fmt::format("soft device: first_qpn {} and max_qp {} go beyond 2^24 queue pair numbers; lower one",
-                             config.first_qpn, config.limits.max_qp));
-  }
-}
-
 }  // namespace
 
 DeviceConfig read_settings(const Environment& environment, const Warn& warn) {

@@ -1,7 +1,10 @@
 // Limits of a device as it is configured: each holds to the number, and says what hardware would say.
+#include <gmock/gmock.h>
+
 #include <cerrno>
 #include <utility>
 
+#include "base/error.hpp"
 #include "unit/soft/pair.hpp"
 
 namespace verbatim::soft::testing {
@@ -312,6 +315,36 @@ TEST_F(Limited, QueuePairNumbersStartWhereToldAndAreUsedAgain) {
   ibv_qp* again = create(small);
   EXPECT_EQ(again->qp_num, 0xabc1U) << "the number used last comes back first";
   for (ibv_qp* qp : {again, third}) EXPECT_EQ(a.context->destroy_qp(qp), 0);
+}
+
+// A device that could not work is not made; the sentence names the member.
+TEST(ImpossibleDevice, IsRefusedByName) {
+  const auto refusal = [](auto spoil) -> std::string {
+    SimNetwork network;
+    DeviceConfig config;
+    spoil(config);
+    try {
+      (void)open_sim(network, config);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "opened";
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.first_qpn = 1U << 31; }), HasSubstr("first_qpn is 2147483648"));
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.limits.max_sge = 65; }), HasSubstr("max_sge is 65; 1 to 64"));
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.ports.clear(); }), HasSubstr("number of ports is 0"));
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.name = "a:1"; }), HasSubstr("'a:1'"));
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.name = "auto"; }), HasSubstr("'auto'"));
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.ports[0].active_mtu = static_cast<ibv_mtu>(99); }),
+              HasSubstr("active_mtu"));
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.faults.packets = {PacketRule{.rate = 7}}; }),
+              HasSubstr("is 7"));
+}
+
+TEST_F(RcPair, ControlNamesThePortsThatAreThere) {
+  EXPECT_THROW(a.control().set_port_active(2, false), Error);
+  EXPECT_THROW(a.control().set_pkey(0, 0, 0xffff), Error);
 }
 
 }  // namespace

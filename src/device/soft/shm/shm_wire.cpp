@@ -21,7 +21,7 @@ constexpr std::uint32_t largest_mtu = 4096;
 // Up to here two copies are cheaper than the look-ups and, without mappable memory, the system call of one.
 constexpr std::uint32_t reference_threshold = 8 * 1024;
 
-void check(const DeviceConfig& config) {
+void check_ring(const DeviceConfig& config) {
   if (std::has_single_bit(config.ring_bytes) && config.ring_bytes >= min_ring_bytes &&
       config.ring_bytes <= max_ring_bytes) {
     return;
@@ -71,7 +71,7 @@ ShmWire::ShmWire(const DeviceConfig& config, std::span<const ibv_gid> gids)
       registry_(config.directory),
       paths_(self_),
       arena_(self_) {
-  check(config);
+  check_ring(config);
   if (gids.empty()) throw Error(ErrorCode::invalid_argument, "a soft device needs a GID to be found by");
   self_.registry = &registry_;
   self_.id = {system_seed()};

@@ -71,6 +71,7 @@ void SimNetwork::run_until(Time time) {
 }
 
 std::unique_ptr<device::Context> open_sim(SimNetwork& network, DeviceConfig config) {
+  check(config);
   const std::uint64_t instance = network.next_instance_++;
   fill_default_gids(config, instance);
   if (config.seed == 0) config.seed = network.options_.seed * 0x9e3779b97f4a7c15 + instance;

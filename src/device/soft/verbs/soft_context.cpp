@@ -1,8 +1,12 @@
 #include "device/soft/verbs/soft_context.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+
+#include "base/error.hpp"
 
 namespace verbatim::soft {
 
@@ -109,23 +113,33 @@ void SoftContext::settle_bias() {
 
 // -- Control ---------------------------------------------------------------------------------------------------------
 
+void SoftContext::expect_port(std::uint8_t port) const {
+  if (port != 0 && port <= engine_->port_count()) return;
+  throw Error(ErrorCode::not_found,
+              fmt::format("{} has no port {}; its ports are 1 to {}", config_.name, port, engine_->port_count()));
+}
+
 void SoftContext::set_port_active(std::uint8_t port, bool active) {
   const EngineVisit visit(lock_);
+  expect_port(port);
   engine_->set_port_active(port, active);
 }
 
 void SoftContext::set_active_mtu(std::uint8_t port, ibv_mtu mtu) {
   const EngineVisit visit(lock_);
+  expect_port(port);
   engine_->set_active_mtu(port, mtu);
 }
 
 void SoftContext::set_gid(std::uint8_t port, std::uint32_t index, const GidConfig& gid) {
   const EngineVisit visit(lock_);
+  expect_port(port);
   engine_->set_gid(port, index, gid);
 }
 
 void SoftContext::set_pkey(std::uint8_t port, std::uint32_t index, std::uint16_t pkey) {
   const EngineVisit visit(lock_);
+  expect_port(port);
   engine_->set_pkey(port, index, pkey);
 }
 

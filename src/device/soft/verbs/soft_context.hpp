@@ -125,6 +125,7 @@ class SoftContext final : public device::Context, public Control, private EventS
   void port_event(std::uint8_t port, ibv_event_type type) override;
 
   [[nodiscard]] Time earliest_deadline() const;
+  void expect_port(std::uint8_t port) const;
   void fill_device();
   void fill_verbs();
   // A queue or queue pair was made in `thread_domain` (or in none), or is gone: is one thread domain all there is?
