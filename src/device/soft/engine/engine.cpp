@@ -152,6 +152,7 @@ bool Engine::transmit(QueuePair& queue_pair, const AddressVector& address, Packe
 void Engine::complete(CompletionQueue& cq, const Completion& completion, bool solicited) {
   const bool was_broken = cq.overrun();
   if (!cq.push(completion)) {
+    polled(completion);  // nobody will poll it: its slots go back now
     ++counters.cq_overruns;
     if (!was_broken) events_.queue_event(cq, IBV_EVENT_CQ_ERR);
     return enter_error(*completion.queue_pair);

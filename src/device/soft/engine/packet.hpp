@@ -60,6 +60,7 @@ inline constexpr std::uint8_t checksummed =
 namespace syndrome {
 inline constexpr std::uint8_t ack = 0x1f;  // no end-to-end credits
 inline constexpr std::uint8_t rnr_nak = 0x20;
+inline constexpr std::uint8_t reserved = 0x40;
 inline constexpr std::uint8_t nak_sequence = 0x60;
 inline constexpr std::uint8_t nak_invalid_request = 0x61;
 inline constexpr std::uint8_t nak_remote_access = 0x62;

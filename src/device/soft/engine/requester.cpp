@@ -357,6 +357,7 @@ void on_piggybacked(Engine& engine, QueuePair& qp, Psn psn) {
 void on_acknowledge(Engine& engine, QueuePair& qp, const PacketHeader& header) {
   const Psn psn = header.psn();
   const auto code = static_cast<std::uint8_t>(header.immediate);
+  if ((code & syndrome::class_mask) == syndrome::reserved) return;
   if (code == syndrome::nak_sequence && has_outstanding(qp) && psn.before(oldest_psn(qp))) {
     return tell_placed_again(engine, qp, psn);
   }
