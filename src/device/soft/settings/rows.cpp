@@ -57,7 +57,7 @@ const DeviceRow device_table[] = {
     {limits_table,
      "max_inline_data",
      &Limits::max_inline_data,
-     {0, 64 * 1024},
+     {0, 65536},
      Unit::bytes,
      "Payload that a send request may carry in itself."},
     {limits_table, "max_srq", &Limits::max_srq, objects, Unit::none, "Shared receive queues."},

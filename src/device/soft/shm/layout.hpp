@@ -44,7 +44,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 // A random number that one opened device has for its life.
 struct InstanceId {
   std::uint64_t value = 0;
-  friend constexpr auto operator<=>(InstanceId, InstanceId) = default;
+  friend constexpr auto operator<=>(InstanceId, InstanceId) =
+      default;  // NOLINT(modernize-use-nullptr): the 0 is the compiler's own
 };
 
 enum class InstanceState : std::uint32_t { opening, open, closed };
@@ -141,7 +142,7 @@ struct Instance {
   [[nodiscard]] ProcessIdentity owner() const { return {owner_pid, owner_start_time}; }
 };
 static_assert(offsetof(Instance, version) == 8 && offsetof(Instance, owner_pid) == 12);
-static_assert(sizeof(Instance) % page_bytes == 0 && sizeof(Instance) <= 512 * 1024);
+static_assert(sizeof(Instance) % page_bytes == 0 && sizeof(Instance) <= 512UL * 1024);
 
 // How the receiver polls a ring. Written by the receiver, read by the sender after each packet.
 enum class Attention : std::uint32_t {
