@@ -65,6 +65,23 @@ std::vector<NumaNode> read_numa_nodes() {
   return nodes;
 }
 
+std::vector<std::vector<int>> read_cores() {
+  const auto topology = load();
+  std::vector<std::vector<int>> cores;
+  hwloc_obj_t object = nullptr;
+  while ((object = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_CORE, object)) != nullptr) {
+    cores.push_back(members(object->cpuset));
+  }
+  return cores;
+}
+
+std::vector<int> read_allowed_cpus() {
+  const auto topology = load();
+  const Bitmap allowed(hwloc_bitmap_alloc());
+  if (hwloc_get_cpubind(topology.get(), allowed.get(), HWLOC_CPUBIND_THREAD) == 0) return members(allowed.get());
+  return members(hwloc_topology_get_allowed_cpuset(topology.get()));
+}
+
 std::string format_cpu_list(const std::vector<int>& cpus) {
   std::vector<std::string> runs;
   for (std::size_t first = 0; first < cpus.size();) {

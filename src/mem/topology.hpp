@@ -18,6 +18,12 @@ struct NumaNode {
 // In the kernel's order. A host without NUMA is one node. Throws Error(device_failure) if hwloc can't read the host.
 [[nodiscard]] std::vector<NumaNode> read_numa_nodes();
 
+// The hardware threads of each physical core, in the order of the machine. Throws as above.
+[[nodiscard]] std::vector<std::vector<int>> read_cores();
+
+// On which hardware threads the calling thread may run, ascending; never empty. Throws as above.
+[[nodiscard]] std::vector<int> read_allowed_cpus();
+
 // "0-3,8", as the kernel writes it; "" for none.
 [[nodiscard]] std::string format_cpu_list(const std::vector<int>& cpus);
 

@@ -1,0 +1,67 @@
+#include "mem/huge_pages.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "base/log.hpp"
+#include "device/sysfs.hpp"
+
+namespace verbatim::mem {
+namespace {
+
+std::uint64_t huge_page_bytes() {
+  static const std::uint64_t bytes =
+      device::read_number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").value_or(0);
+  return bytes;
+}
+
+// Whether the line begins an entry of /proc/self/smaps ("7f00-7f01 rw-p …") for the mapping that holds the address.
+bool holds(const std::string& line, std::uintptr_t address) {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  const char* const last = line.data() + line.size();
+  const auto [dash, problem] = std::from_chars(line.data(), last, begin, 16);
+  if (problem != std::errc{} || dash == last || *dash != '-') return false;
+  std::from_chars(dash + 1, last, end, 16);
+  return address >= begin && address < end;
+}
+
+// What the kernel says of the mapping: depends on the host's settings and on the kind of memory (proc(5), THPeligible).
+bool may_have_huge_pages(const device::Memory& memory) {
+  const auto middle = reinterpret_cast<std::uintptr_t>(memory.address) + memory.bytes / 2;
+  std::ifstream mappings("/proc/self/smaps");
+  bool found = false;
+  for (std::string line; std::getline(mappings, line);) {
+    found = found || holds(line, middle);
+    if (found && line.starts_with("THPeligible:")) return line.ends_with('1');
+  }
+  return false;
+}
+
+}  // namespace
+
+void ask_for_huge_pages(const device::Memory& memory, Switch wanted) {
+  if (wanted == Switch::off) {
+    ::madvise(memory.address, memory.bytes, MADV_NOHUGEPAGE);
+    return;
+  }
+  const std::uint64_t huge = huge_page_bytes();
+  if (huge != 0 && memory.bytes < huge) return;
+  const bool accepted = huge != 0 && ::madvise(memory.address, memory.bytes, MADV_HUGEPAGE) == 0;
+
+  // Looked up once in a process: the answer is the same for all its slabs, and reading it takes a while.
+  static std::atomic<bool> looked_up[2];
+  if (looked_up[wanted == Switch::on ? 1 : 0].exchange(true)) return;
+  if (accepted && may_have_huge_pages(memory)) return;
+  log().log(
+      wanted == Switch::on ? spdlog::level::warn : spdlog::level::info,
+      "no huge pages for this memory, normal ones are used; "
+      "/sys/kernel/mm/transparent_hugepage/enabled (shmem_enabled for the soft device) says where there are some");
+}
+
+}  // namespace verbatim::mem
