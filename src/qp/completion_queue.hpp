@@ -58,8 +58,9 @@ class CompletionQueue {
 
  private:
   void make_channel();
-  void make_queue(const ProtectionDomain& domain);
-  [[nodiscard]] bool grow_to(std::uint32_t entries);
+  void make_queue(const ProtectionDomain& domain, std::uint32_t entries);
+  void destroy() noexcept;
+  [[nodiscard]] bool grow_to(std::uint64_t needed);
   void seen_empty() noexcept;
 
   device::Context& context_;

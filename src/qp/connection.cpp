@@ -3,15 +3,6 @@
 namespace verbatim::qp {
 namespace {
 
-Modification init_connected(PortNumber port, std::uint16_t pkey_index, unsigned access) {
-  auto modification = to_state(IBV_QPS_INIT);
-  modification.attributes.port_num = port.value;
-  modification.attributes.pkey_index = pkey_index;
-  modification.attributes.qp_access_flags = access;
-  modification.mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
-  return modification;
-}
-
 Modification rtr_connected(const Peer& peer) {
   auto modification = to_state(IBV_QPS_RTR);
   modification.attributes.ah_attr = peer.path.address();
@@ -48,8 +39,17 @@ ibv_ah_attr Path::address() const {
   return address;
 }
 
+Modification to_init(PortNumber port, std::uint16_t pkey_index, unsigned access) {
+  auto modification = to_state(IBV_QPS_INIT);
+  modification.attributes.port_num = port.value;
+  modification.attributes.pkey_index = pkey_index;
+  modification.attributes.qp_access_flags = access;
+  modification.mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
+  return modification;
+}
+
 Modification to_init(const RcConnection& connection) {
-  return init_connected(connection.peer.path.port, connection.pkey_index, connection.access);
+  return to_init(connection.peer.path.port, connection.pkey_index, connection.access);
 }
 
 Modification to_rtr(const RcConnection& connection) {
@@ -71,7 +71,7 @@ Modification to_rts(const RcConnection& connection) {
 }
 
 Modification to_init(const UcConnection& connection) {
-  return init_connected(connection.peer.path.port, connection.pkey_index, connection.access);
+  return to_init(connection.peer.path.port, connection.pkey_index, connection.access);
 }
 
 Modification to_rtr(const UcConnection& connection) {

@@ -67,6 +67,9 @@ struct UdSettings {
   Psn first_sent;
 };
 
+// Of RC and UC: all that the first step takes, which a queue pair can go before its peer is known.
+[[nodiscard]] Modification to_init(PortNumber port, std::uint16_t pkey_index, unsigned access);
+
 [[nodiscard]] Modification to_init(const RcConnection& connection);
 [[nodiscard]] Modification to_rtr(const RcConnection& connection);
 [[nodiscard]] Modification to_rts(const RcConnection& connection);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,34 +10,11 @@
 #include "base/log.hpp"
 #include "device/queue_pair/transitions.hpp"
 #include "qp/check.hpp"
+#include "qp/device_failure.hpp"
+#include "qp/tables.hpp"
 
 namespace verbatim::qp {
 namespace {
-
-std::string words_of(int problem) {
-  return fmt::format("{} (errno {})", std::strerror(problem), problem);
-}
-
-[[noreturn]] void fail(const std::string& what, int problem) {
-  throw Error(ErrorCode::device_failure, fmt::format("{}: {}", what, words_of(problem)));
-}
-
-std::vector<ibv_gid_entry> gid_table(device::Context& context) {
-  std::vector<ibv_gid_entry> gids;
-  if (const int problem = context.query_gid_table(gids)) fail("GID table of " + context.name(), problem);
-  return gids;
-}
-
-std::vector<std::uint16_t> pkey_table(device::Context& context, std::uint8_t port) {
-  const auto what = fmt::format("P_Key table of {} port {}", context.name(), port);
-  ibv_port_attr attributes{};
-  if (const int problem = context.query_port(port, attributes)) fail(what, problem);
-  std::vector<std::uint16_t> pkeys(attributes.pkey_tbl_len);
-  for (std::size_t index = 0; index < pkeys.size(); ++index) {
-    if (const int problem = context.query_pkey(port, static_cast<int>(index), pkeys[index])) fail(what, problem);
-  }
-  return pkeys;
-}
 
 // A claim about the present state may only say what the device can have done by itself since we last knew.
 std::string wrong_claim(ibv_qp_type type, ibv_qp_state known, const Modification& modification) {
@@ -186,7 +162,7 @@ void QueuePair::learn_values(AttributeMask changed) try {
 Modification QueuePair::reconnect_to_init() {
   const auto& known = path_.attributes();
   if (!(known.mask & IBV_QP_PORT) || !path_.pkey()) return path_.reset_to_init({});
-  return path_.reset_to_init(pkey_table(*context_, known.attributes.port_num));
+  return path_.reset_to_init(pkey_table(*context_, PortNumber{known.attributes.port_num}));
 }
 
 Modification QueuePair::reconnect_to_rtr(Psn first_expected) {

@@ -37,7 +37,7 @@ enum class Retirement : std::uint8_t {
   recycled,         // in the pool again
   surplus,          // drained, and destroyed because enough are in the pool
   drain_timed_out,  // destroyed: not everything was flushed in time
-  not_reset,        // destroyed: the device refused a step of the way back to INIT
+  refused,          // destroyed: the device refused a step of the way back to INIT
 };
 [[nodiscard]] const char* to_string(Retirement retirement) noexcept;
 
@@ -59,7 +59,7 @@ class RcPool {
     std::uint64_t recycled = 0;
     std::uint64_t surplus = 0;
     std::uint64_t drain_timed_out = 0;
-    std::uint64_t not_reset = 0;
+    std::uint64_t refused = 0;
     [[nodiscard]] std::uint32_t used() const { return idle + leased + draining; }
   };
 
@@ -84,6 +84,8 @@ class RcPool {
   [[nodiscard]] std::vector<Retired> progress(Time now) {
     return returned_.empty() ? std::vector<Retired>{} : retire(now);
   }
+  // For a Recycling of a queue pair that its owner keeps.
+  [[nodiscard]] std::uint32_t next_drain_round() noexcept { return ++drain_round_; }
   // When progress() has something to do though nothing completes: `never` if nothing is draining.
   [[nodiscard]] Time deadline() const noexcept;
 
@@ -97,14 +99,19 @@ class RcPool {
     Recycling recycling;
   };
 
-  void check_settings();
+  // Whether a queue pair's completions may still be in the completion queue when it is destroyed.
+  enum class Leftovers : bool { none, possible };
+
+  void read_limits();
   [[nodiscard]] std::unique_ptr<ReliableQueue> make();
-  [[nodiscard]] QueuePair create();
-  void bring_to_init(QueuePair& queue_pair) const;
-  void destroy(std::unique_ptr<ReliableQueue> queue) noexcept;
+  [[nodiscard]] std::unique_ptr<ReliableQueue> create();
+  [[nodiscard]] QueuePair create_queue_pair(std::uint32_t& granted_inline);
+  void destroy(std::unique_ptr<ReliableQueue> queue, Leftovers leftovers) noexcept;
   [[nodiscard]] std::vector<Retired> retire(Time now);
   [[nodiscard]] Retired settle(Returned& returned, Time now);
-  [[nodiscard]] Error used_up(const std::string& why) const;
+  void replace_lost();
+  [[nodiscard]] Error used_up() const;
+  [[nodiscard]] Error refused_another(const Error& error) const;
 
   device::Context& context_;
   const ProtectionDomain& domain_;
@@ -115,6 +122,7 @@ class RcPool {
   ReceiveChain chain_;
   std::vector<std::unique_ptr<ReliableQueue>> idle_;
   std::vector<Returned> returned_;
+  std::uint32_t drain_round_ = 0;
   Counts counts_;  // idle and draining are counted by their lists
 };
 
