@@ -47,6 +47,8 @@ inline const std::vector<std::string_view> sees_verbs = {"src/device/**", "src/m
 // Protocol code: `now` and randomness are handed to it, and it starts nothing, so that a seed replays a run.
 inline const std::vector<std::string_view> protocol_code = {"src/transport/**", "src/qp/**",
                                                             "src/device/soft/engine/**"};
+// What ties protocol code to a real host, in its folders: threads, sockets, the clock.
+inline const std::vector<std::string_view> edge_code = {"src/transport/host/**"};
 inline const std::vector<std::string_view> not_in_protocol_code = {
     // clocks
     "steady_clock", "system_clock", "high_resolution_clock", "MonotonicClock", "clock_gettime", "gettimeofday",

@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "transport/control/backoff.hpp"
 #include "transport/control/control_link.hpp"
 #include "transport/control/crossing.hpp"
 #include "transport/control/handshake.hpp"
@@ -51,6 +52,11 @@ struct Opened {
   std::string peer_address;  // as dialled, or where the link came from
   bool incoming = false;     // the peer dialled, and no dial of ours took it over
 };
+// A peer that was turned away before it had a connection, for the log.
+struct Refused {
+  std::string peer_address;
+  std::string sentence;
+};
 // The connection's last step: it never opened, or it is over. Its queue pair is the owner's to give back.
 struct Closed {
   ConnectionId connection;
@@ -59,7 +65,7 @@ struct Closed {
   bool was_open = false;
 };
 }  // namespace step
-using Step = std::variant<step::Prepare, step::Connect, step::TakeOver, step::Opened, step::Closed>;
+using Step = std::variant<step::Prepare, step::Connect, step::TakeOver, step::Opened, step::Closed, step::Refused>;
 
 class Connector {
  public:
@@ -95,8 +101,63 @@ class Connector {
   [[nodiscard]] Time next_deadline() const noexcept { return next_deadline_; }
 
  private:
-  struct Connection;  // one channel to be
-  struct Incoming;    // an accepted link that has not asked for anything yet
+  // One channel to be, or one that is open.
+  struct Connection {
+    ConnectionId id;
+    std::string peer_address;
+    bool dialled = false;
+    Session session;        // of its latest attempt; of its peer's dial, where it gave way to that one
+    LinkId link;            // none: between two dials, or until the winner of a crossing comes
+    Time deadline = never;  // dialled: for it to be open
+    Time redial_at = never;
+    Backoff backoff;
+    bool asked_for_queue_pair = false;
+    std::optional<Offer> offer;
+    bool open = false;
+  };
+  // What is said on one link.
+  struct Talk {
+    Handshake handshake;
+    std::string peer_address;
+    ConnectionId connection;  // none until an accepted link asks for one
+  };
+
+  [[nodiscard]] Connection& add_connection(std::string peer_address, bool dialled);
+  [[nodiscard]] Connection* find(ConnectionId id);
+  [[nodiscard]] Connection* find(Session session, bool dialled);
+  [[nodiscard]] Talk* talk_of(const Connection& connection);
+
+  void dial(Connection& connection);
+  void on_event(const LinkEvent& event);
+  void carry_out(LinkId link, const Actions& actions);
+  void on_prepare(LinkId link, Talk& talk);
+  void on_request(LinkId link, Talk& talk);
+  void take_over(Connection& from, Connection& into);
+  void serve(Connection& dialled, LinkId link, Talk& talk);
+  void ask_for_queue_pair(Connection& connection, LinkId link, Talk& talk);
+  void on_connect(const Talk& talk, const Agreement& agreement);
+  void on_opened(const Talk& talk);
+  void on_ended(LinkId link, const Ended& ended);
+  void dial_lost(Connection& connection, const Ended& ended);
+  void end(Connection& connection, const step::Closed& closed);
+  void forget(const Connection& connection);
+  void send_only(LinkId link, const Actions& actions);
+  void drop(LinkId link);
+  void pass_deadlines();
+  [[nodiscard]] Time earliest_deadline() const;
+
+  Settings settings_;
+  Handshake::Settings handshake_settings_;
+  ControlLinks& links_;
+  Random random_;
+  Crossing crossing_;
+  Time now_{};
+  Time next_deadline_ = never;
+  std::uint64_t last_connection_ = 0;
+  std::map<ConnectionId, Connection> connections_;
+  std::map<LinkId, Talk> talks_;
+  std::map<ConnectionId, ConnectionId> taken_over_;  // for reports under way under the old number
+  std::vector<Step> steps_;
 };
 
 }  // namespace verbatim::transport::control

@@ -21,7 +21,7 @@ class Crossing {
   explicit Crossing(const Identity& self) : self_(self) {}
 
   // Our dial `session` has learnt who answers. A session: an incoming one of that peer, not open yet, that the dial
-  // takes over instead of sending its request; both are forgotten. Nothing: send the request.
+  // takes over instead of sending its request. Nothing: send the request.
   [[nodiscard]] std::optional<Session> on_identified(Session dial, const Identity& peer);
 
   // A peer's request.

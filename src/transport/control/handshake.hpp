@@ -20,6 +20,7 @@
 // messages before ready_ack is here. They are good, for ready_ack is on its way; keep them until the channel opens.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -86,9 +87,13 @@ class Handshake {
   [[nodiscard]] Actions on_frame(std::span<const std::byte> frame, Time now);
   [[nodiscard]] Actions on_queue_pair(const Offer& own);
   [[nodiscard]] Actions on_queue_pair_connected();
-  // The owner gives up: no queue pair, a device that refuses, a close. The peer is told why.
+  // The owner gives up: no queue pair, a device that refuses. The peer is told why.
   [[nodiscard]] Actions give_up(const Refusal& refusal);
+  // The owner closes: bye if it is open, a refusal if it is not.
+  [[nodiscard]] Actions leave();
   [[nodiscard]] Actions on_tick(Time now);
+  // Somebody waits for this one, and no longer than that.
+  void finish_by(Time deadline) { deadline_ = std::min(deadline_, deadline); }
 
   [[nodiscard]] HandshakeState state() const noexcept { return state_; }
   [[nodiscard]] Role role() const noexcept { return role_; }
@@ -101,15 +106,21 @@ class Handshake {
   Handshake(const Settings& settings, Role role, HandshakeState state, Session session, Time deadline);
 
   [[nodiscard]] Actions receive(const Message& message, Time now);
-  [[nodiscard]] Actions on_hello(const Hello& hello, const Message& message);
-  [[nodiscard]] Actions on_request(const ConnectRequest& request, Time now);
-  [[nodiscard]] Actions on_accept(const ConnectAccept& accept);
-  [[nodiscard]] Actions on_ready();
-  [[nodiscard]] Actions on_ready_ack();
+  // Whether a message has its place in this state.
+  [[nodiscard]] bool expected(const Hello& hello) const;
+  [[nodiscard]] bool expected(const ConnectRequest& request) const;
+  [[nodiscard]] bool expected(const ConnectAccept& accept) const;
+  [[nodiscard]] bool expected(Ready ready) const;
+  [[nodiscard]] bool expected(ReadyAck acknowledgement) const;
+  // Each moves to the next state.
+  [[nodiscard]] Actions on(const Hello& hello, Time now);
+  [[nodiscard]] Actions on(const ConnectRequest& request, Time now);
+  [[nodiscard]] Actions on(const ConnectAccept& accept, Time now);
+  [[nodiscard]] Actions on(Ready ready, Time now);
+  [[nodiscard]] Actions on(ReadyAck acknowledgement, Time now);
   [[nodiscard]] Actions on_refusal(const Refusal& refusal);
   [[nodiscard]] Actions on_bye();
   [[nodiscard]] Actions connect();
-  [[nodiscard]] Actions out_of_place(const char* what);
   [[nodiscard]] SendFrame say(const decltype(Message::content)& content) const;
 
   Settings settings_;
