@@ -1,0 +1,134 @@
+// Where memory and threads of a worker are, as the kernel of a machine with two NUMA nodes sees it: one processor in
+// each, the device near neither. And what that kernel says when locked memory is used up. Runs inside the virtual
+// machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <numaif.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "device/ibverbs/provider.hpp"
+#include "device/soft/provider.hpp"
+#include "mem/cores.hpp"
+#include "mem/slab.hpp"
+#include "mem/topology.hpp"
+#include "unit/mem/child.hpp"
+#include "unit/mem/rig.hpp"
+
+namespace verbatim::mem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t slot_bytes = 8192;
+constexpr Slab::Index slots = 600;  // more than a huge page
+
+std::unique_ptr<device::Context> open_rxe() {
+  return device::make_ibverbs_provider()->open("rxe0");
+}
+
+// The node of each page, from the kernel; negative: an errno value.
+std::vector<int> nodes_of(const RegisteredRegion& region) {
+  std::vector<void*> pages;
+  for (std::size_t offset = 0; offset < region.bytes(); offset += page_bytes)
+    pages.push_back(region.address() + offset);
+  std::vector<int> nodes(pages.size(), -1);
+  EXPECT_EQ(move_pages(0, pages.size(), pages.data(), nullptr, nodes.data(), 0), 0);
+  return nodes;
+}
+
+class OnTwoNodes : public ::testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Rig> open() {
+    return GetParam() == std::string_view("rxe") ? std::make_unique<Rig>(open_rxe()) : std::make_unique<Rig>();
+  }
+};
+
+TEST_P(OnTwoNodes, SlabsLieOnTheNodeThatIsNamed) {
+  ASSERT_EQ(read_numa_nodes().size(), 2u);
+  const auto rig = open();
+  for (const int here : {0, 1}) {
+    std::thread([&] {
+      pin_this_thread(here);
+      for (const auto huge_pages : {Switch::off, Switch::automatic, Switch::on}) {
+        for (const int node : {0, 1}) {
+          const Slab slab(rig->registrar, slot_bytes, slots, Access::receive, place_memory({}, node, huge_pages));
+          EXPECT_THAT(nodes_of(slab.region()), Each(node)) << "made on node " << here;
+        }
+      }
+    }).join();
+  }
+}
+
+TEST_P(OnTwoNodes, SlabsLieOnTheDevicesNode) {
+  const auto rig = open();
+  std::thread([&] {
+    pin_this_thread(0);
+    const Slab slab(rig->registrar, slot_bytes, slots, Access::receive, place_memory({1, {1}}, -1, Switch::automatic));
+    EXPECT_THAT(nodes_of(slab.region()), Each(1));
+  }).join();
+}
+
+// Memory that was somewhere else before: the soft device cuts files whose pages are there from the start.
+TEST_P(OnTwoNodes, PagesThatAreThereAlreadyMove) {
+  const auto rig = open();
+  std::thread([&] {
+    pin_this_thread(0);
+    const auto elsewhere = RegisteredRegion::allocate(rig->registrar, page_bytes, Access::receive, {0, Switch::off});
+    const auto region = RegisteredRegion::allocate(rig->registrar, 4 * page_bytes, Access::receive, {1, Switch::off});
+    EXPECT_THAT(nodes_of(elsewhere), Each(0));
+    EXPECT_THAT(nodes_of(region), Each(1));
+  }).join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OnTwoNodes, ::testing::Values("rxe", "soft"),
+                         [](const auto& device) { return std::string(device.param); });
+
+TEST(CoresOfTwoNodes, AreThoseOfTheDevicesNode) {
+  EXPECT_THAT(choose_cores({1, {1}}), ElementsAre(1));
+  EXPECT_THAT(choose_cores({}), ElementsAre(0, 1));
+}
+
+TEST(MemlockLimitOfTheKernel, IsNamedWhenItRefuses) {
+  Rig rig(open_rxe());
+  const auto before = RegisteredRegion::allocate(rig.registrar, 48 * 1024, Access::receive, {});
+  expect_in_child([&] {
+    // The child's own memory is counted anew, so its device is its own too.
+    const auto context = open_rxe();
+    auto* const pd = context->alloc_pd();
+    PinnedBytes pinned;
+    const Registrar registrar{*context, pd, pinned};
+    const rlimit limit{64 * 1024, 128 * 1024};
+    constexpr uid_t nobody = 65534;
+    if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || ::seteuid(nobody) != 0) return false;
+    const auto first = RegisteredRegion::allocate(registrar, 48 * 1024, Access::receive, {});
+    try {
+      (void)RegisteredRegion::allocate(registrar, 32 * 1024, Access::receive, {});
+      ADD_FAILURE() << "32 KiB more were registered";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::permission);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("RLIMIT_MEMLOCK allows: 64KiB"), HasSubstr("hard limit 128KiB"),
+                                      HasSubstr("48KiB are used")));
+    }
+    return true;
+  });
+}
+
+// What the kernel pins it must not need to write.
+TEST(RegionsOnRxe, AreSentFromReadOnlyMemory) {
+  Rig rig(open_rxe());
+  static const char text[] = "constant";
+  EXPECT_TRUE(RegisteredRegion::of(rig.registrar, const_cast<char*>(text), sizeof text, Access::source));
+}
+
+}  // namespace
+}  // namespace verbatim::mem
