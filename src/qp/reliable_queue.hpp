@@ -51,7 +51,7 @@ class ReceiveChain {
   ReceiveChain(const ReceiveChain&) = delete;
   ReceiveChain& operator=(const ReceiveChain&) = delete;
 
-  // 0 or an errno value.
+  // At least one slot. 0 or an errno value.
   int post(ibv_qp* queue_pair, std::uint32_t epoch, std::span<const ReceiveSlot> slots);
 
  private:
@@ -142,7 +142,6 @@ class ReliableQueue {
 };
 
 inline int ReceiveChain::post(ibv_qp* queue_pair, std::uint32_t epoch, std::span<const ReceiveSlot> slots) {
-  if (slots.empty()) return 0;
   if (slots.size() > max_receive_batch) return EINVAL;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const ReceiveSlot& slot = slots[i];
@@ -206,6 +205,7 @@ inline int ReliableQueue::post_read(std::uint32_t epoch, std::span<const Segment
 }
 
 inline int ReliableQueue::post_receives(std::uint32_t epoch, std::span<const ReceiveSlot> slots) {
+  if (slots.empty()) return 0;
   const int problem = chain_.post(queue_pair_.handle(), epoch, slots);
   if (problem == 0) {
     ++counters_.receive_posts;

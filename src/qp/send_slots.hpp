@@ -14,9 +14,9 @@ namespace verbatim::qp {
 class SendSlots {
  public:
   // `data` slots for anything, `control` more for control messages alone. Every `signal_interval`-th post asks for a
-  // completion, and each one while less than a quarter of the data slots are left.
-  constexpr SendSlots(std::uint32_t data, std::uint32_t control, std::uint32_t signal_interval)
-      : data_(data), control_(control), interval_(signal_interval) {}
+  // completion, and each one while less than a quarter of the data slots are left. Ordinals start at `first`.
+  constexpr SendSlots(std::uint32_t data, std::uint32_t control, std::uint32_t signal_interval, std::uint32_t first = 0)
+      : data_(data), control_(control), interval_(signal_interval), next_(first & WorkId::slot_mask) {}
 
   [[nodiscard]] constexpr std::uint32_t control_free() const { return data_ + control_ - outstanding_; }
   [[nodiscard]] constexpr std::uint32_t data_free() const { return outstanding_ < data_ ? data_ - outstanding_ : 0; }
@@ -49,7 +49,7 @@ class SendSlots {
   std::uint32_t data_;
   std::uint32_t control_;
   std::uint32_t interval_;
-  std::uint32_t next_ = 0;
+  std::uint32_t next_;
   std::uint32_t outstanding_ = 0;
   std::uint32_t unsignalled_ = 0;  // posts since the last that asked for a completion
 };
