@@ -7,23 +7,23 @@
 //   VERBATIM_SOFT_FAULTS   packet rules instead of the file's: "drop:rate=0.01; delay:nth=3,delay=10us"
 #pragma once
 
-#include <functional>
-#include <map>
 #include <string>
 
+#include "base/config/environment.hpp"
+#include "base/config/names.hpp"
 #include "device/soft/config.hpp"
 
 namespace verbatim::soft {
 
-// Names and values. Only those that start with VERBATIM_SOFT_ are looked at.
-using Environment = std::map<std::string, std::string>;
-using Warn = std::function<void(const std::string& sentence)>;
+using config::Environment;
+using config::Warn;
 
 // This process's environment; warnings go to the log.
 [[nodiscard]] DeviceConfig read_settings();
 
-// A key that nobody knows is a warning with its place and the nearest known one. Throws Error: invalid_argument with
-// place, name, value and what is allowed; not_found for a file that isn't there.
+// Of the environment only names that start with VERBATIM_SOFT_ are looked at. A key that nobody knows is a warning with
+// its place and the nearest known one. Throws Error: invalid_argument with place, name, value and what is allowed;
+// not_found for a file that isn't there.
 [[nodiscard]] DeviceConfig read_settings(const Environment& environment, const Warn& warn);
 
 // The text of conf/soft.toml: every knob with its default, range and meaning.

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 
+#include "base/config/kind.hpp"
 #include "base/ids.hpp"
-#include "base/units.hpp"
 #include "device/soft/engine/pieces.hpp"
 #include "device/soft/shm/layout.hpp"
 
@@ -17,7 +16,7 @@ constexpr std::uint64_t most_objects = 1 << 20;     // of a kind: more are a mis
 constexpr std::uint64_t most_keys = (1 << 24) - 1;  // a key has 24 bits for the index of its region
 constexpr std::uint64_t most_rd_atomic = 128;
 constexpr std::uint64_t longest_message = 1ULL << 31;  // specification, volume 1, 9.7.7
-constexpr Range any_size{0, unlimited};
+constexpr Range any_size{0, config::unlimited};
 constexpr Range objects{1, most_objects};
 
 const DeviceRow device_table[] = {
@@ -183,61 +182,30 @@ auto& part(Rule& rule, T PacketRule::*member) {
 }
 
 // How a member of each type is read, shown and described.
-template <typename Names>
-std::string list(const Names& names) {
-  std::string texts;
-  for (const auto& name : names) texts += (texts.empty() ? "" : ", ") + std::string(name.text);
-  return texts;
-}
-
-std::string quoted(std::string_view text) {
-  return fmt::format("\"{}\"", text);
-}
-
-struct Kind {
-  Range range;
-  Unit unit;
-
-  void read(std::string& to, const Value& value) const { to = read_text(value, range); }
-  void read(std::uint64_t& to, const Value& value) const {
-    to = unit == Unit::bytes || trim(value.text) == unlimited_text ? read_size(value, range) : read_count(value, range);
-  }
-  void read(std::uint32_t& to, const Value& value) const {
-    const Range narrow{range.least, std::min<std::uint64_t>(range.most, UINT32_MAX)};
-    to = static_cast<std::uint32_t>(unit == Unit::bytes ? read_size(value, narrow) : read_count(value, narrow));
-  }
+struct Kind : config::Kind {
+  using config::Kind::allowed;
+  using config::Kind::read;
+  using config::Kind::show;
   static void read(double& to, const Value& value) { to = read_rate(value); }
-  static void read(Duration& to, const Value& value) { to = read_duration(value); }
-  static void read(ibv_mtu& to, const Value& value) { to = read_name<ibv_mtu>(value, mtu_names); }
-  static void read(PacketFault& to, const Value& value) { to = read_name<PacketFault>(value, fault_names); }
-  static void read(PacketClass& to, const Value& value) { to = read_name<PacketClass>(value, class_names); }
-  static void read(bool& to, const Value& value) { to = read_flag(value); }
+  static void read(ibv_mtu& to, const Value& value) { to = config::read_name<ibv_mtu>(value, mtu_names); }
+  static void read(PacketFault& to, const Value& value) { to = config::read_name<PacketFault>(value, fault_names); }
+  static void read(PacketClass& to, const Value& value) { to = config::read_name<PacketClass>(value, class_names); }
 
-  static std::string show(const std::string& value) { return quoted(value); }
-  [[nodiscard]] std::string show(std::uint64_t value) const {
-    if (value == unlimited) return quoted(unlimited_text);
-    if (unit == Unit::none || format_size(value) == std::to_string(value)) return std::to_string(value);
-    return quoted(format_size(value));
-  }
-  [[nodiscard]] std::string show(std::uint32_t value) const { return show(std::uint64_t{value}); }
   static std::string show(double value) { return fmt::format("{}", value); }
-  static std::string show(Duration value) { return quoted(format_duration(value)); }
-  static std::string show(ibv_mtu value) { return std::string(show_name<ibv_mtu>(value, mtu_names)); }
-  static std::string show(PacketFault value) { return quoted(show_name<PacketFault>(value, fault_names)); }
-  static std::string show(PacketClass value) { return quoted(show_name<PacketClass>(value, class_names)); }
-  static std::string show(bool value) { return value ? "true" : "false"; }
+  static std::string show(ibv_mtu value) { return std::string(config::show_name<ibv_mtu>(value, mtu_names)); }
+  static std::string show(PacketFault value) { return named<PacketFault>(value, fault_names); }
+  static std::string show(PacketClass value) { return named<PacketClass>(value, class_names); }
 
-  [[nodiscard]] std::string allowed(const std::string&) const {
-    return fmt::format("{} to {} characters", range.least, range.most);
-  }
-  [[nodiscard]] std::string allowed(std::uint64_t) const { return describe(range, unit); }
-  [[nodiscard]] std::string allowed(std::uint32_t) const { return allowed(std::uint64_t{}); }
   static std::string allowed(double) { return "0 to 1"; }
-  static std::string allowed(Duration) { return "0ns or more"; }
-  static std::string allowed(ibv_mtu) { return list(mtu_names); }
-  static std::string allowed(PacketFault) { return list(fault_names); }
-  static std::string allowed(PacketClass) { return list(class_names); }
-  static std::string allowed(bool) { return "true, false"; }
+  static std::string allowed(ibv_mtu) { return config::list(mtu_names); }
+  static std::string allowed(PacketFault) { return config::list(fault_names); }
+  static std::string allowed(PacketClass) { return config::list(class_names); }
+
+ protected:
+  template <typename Enum>
+  static std::string named(Enum value, std::span<const Name<Enum>> names) {
+    return config::quoted(config::show_name<Enum>(value, names));
+  }
 };
 
 // A port's only truth value has names of its own.
@@ -245,25 +213,29 @@ struct PortKind : Kind {
   using Kind::allowed;
   using Kind::read;
   using Kind::show;
-  static void read(bool& to, const Value& value) { to = read_name<bool>(value, port_states); }
-  static std::string show(bool value) { return quoted(show_name<bool>(value, port_states)); }
-  static std::string allowed(bool) { return list(port_states); }
+  static void read(bool& to, const Value& value) { to = config::read_name<bool>(value, port_states); }
+  static std::string show(bool value) { return named<bool>(value, port_states); }
+  static std::string allowed(bool) { return config::list(port_states); }
 };
 
 template <typename KindOfRow, typename Owner, typename RowType>
 void set_member(Owner& owner, const RowType& row, const Value& value) {
-  std::visit([&](auto member) { KindOfRow{row.range, row.unit}.read(part(owner, member), value); }, row.member);
+  std::visit([&](auto member) { KindOfRow{{row.range, row.unit}}.read(part(owner, member), value); }, row.member);
 }
 template <typename KindOfRow, typename Owner, typename RowType>
 std::string show_member(const Owner& owner, const RowType& row) {
-  return std::visit([&](auto member) { return KindOfRow{row.range, row.unit}.show(part(owner, member)); }, row.member);
+  return std::visit(
+      [&](auto member) {
+        return KindOfRow{{row.range, row.unit}}.show(part(owner, member));
+      },
+      row.member);
 }
 template <typename KindOfRow, typename Owner, typename RowType>
 std::string allowed_of(const RowType& row) {
   const Owner owner;
   return std::visit(
       [&](auto member) {
-        return KindOfRow{row.range, row.unit}.allowed(part(owner, member));
+        return KindOfRow{{row.range, row.unit}}.allowed(part(owner, member));
       },
       row.member);
 }
