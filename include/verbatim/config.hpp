@@ -53,7 +53,7 @@ struct Config {
 
   struct WriteQueue {
     Switch enabled = Switch::automatic;  // automatic: where the device promises in-order placement
-    std::uint32_t bytes = 64 * 1024;     // of each ring; a power of two
+    std::uint32_t bytes = 128 * 1024;    // of each ring; a power of two, 8 of the largest eager messages at least
     std::uint32_t max_per_worker = 64;   // rings that a worker polls at most
     std::uint32_t promote_after = 64;    // messages of a channel before it gets a ring
   } write_queue;
@@ -91,7 +91,7 @@ struct Config {
 };
 
 // Where a value came from, weakest first.
-enum class ConfigOrigin : std::uint8_t { built_in, system_file, user_file, environment, program };
+enum class ConfigOrigin : std::uint8_t { built_in, profile, system_file, user_file, environment, program };
 
 struct ConfigSources {
   std::string file;                    // instead of the user's own; must exist
@@ -100,12 +100,18 @@ struct ConfigSources {
   bool strict = false;                 // an unknown key is an error, not a warning
 };
 
-// Defaults, then a profile, then the system's file, the user's, the environment and `overrides`; each beats the one
-// before. Unknown keys are warned of once each, with file and line and the nearest known name. Throws Error
-// (invalid_argument) naming where the value stands, the value, and what is allowed; (not_found) for a file or profile.
+// Defaults, then a profile, then the system's file (/etc/verbatim.toml, or what VERBATIM_SYSTEM_CONFIG names), the
+// user's ($XDG_CONFIG_HOME/verbatim.toml, ~/.config/verbatim.toml, or what VERBATIM_CONFIG names), the environment and
+// `overrides`; each beats the one before. The profile is the one of `sources`, or of VERBATIM_PROFILE, or the `profile`
+// of the user's file, or of the system's.
+//
+// Each value is held to its range; whether they fit together is for check(). Unknown keys are warned of once each, with
+// file and line and the nearest known name. Throws Error (invalid_argument) naming where the value stands, the value,
+// and what is allowed, also for an unknown name among `overrides`; (not_found) for a file or profile.
 [[nodiscard]] Config load_config(const ConfigSources& sources = {});
 
-// Throws Error(invalid_argument) where members are out of range or don't fit together.
+// Throws Error(invalid_argument) where members are out of range or don't fit together. What is allowed and yet probably
+// not meant (retries for ever, say) is a warning in the log.
 void check(const Config& config);
 
 }  // namespace verbatim
