@@ -137,4 +137,9 @@ DirectoryLock::DirectoryLock(const Directory& directory) {
   }
 }
 
+// Closing is not enough: a child that was forked meanwhile has the file open too.
+DirectoryLock::~DirectoryLock() {
+  ::flock(file_.number(), LOCK_UN);
+}
+
 }  // namespace verbatim::soft::shm

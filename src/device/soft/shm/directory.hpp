@@ -50,6 +50,9 @@ class Directory {
 class DirectoryLock {
  public:
   explicit DirectoryLock(const Directory& directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
 
  private:
   FileDescriptor file_;
