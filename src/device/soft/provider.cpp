@@ -29,6 +29,10 @@ class ShmEdge final : public Edge {
   void release(device::Memory memory) override { wire_.deallocate(memory); }
   void application_sleeps() override { helper_.application_sleeps(); }
   void due_by(Time deadline) override { helper_.due_by(deadline); }
+  void forked() override {
+    wire_.forked();
+    helper_.forked();
+  }
 
  private:
   shm::ShmWire& wire_;

@@ -208,6 +208,7 @@ TEST_F(RegistryTest, AForkedChildLeavesTheParentsDeviceAlone) {
   const device::Memory memory = wire->allocate(1);
   const auto names = directory_.names();
   ChildProcess child([&] {
+    wire->forked();
     wire.reset();
     return 0;
   });

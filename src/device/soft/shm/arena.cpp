@@ -158,7 +158,7 @@ void Arena::retire(std::uint64_t address) {
   }
 }
 
-void Arena::forget() {
+void Arena::forked() {
   for (auto& segment : segments_) {
     if (segment) segment->entry = nullptr;
   }

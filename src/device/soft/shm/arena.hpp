@@ -30,7 +30,7 @@ class Arena {
   void retire(std::uint64_t address);
 
   // In a forked child: the files are the parent's.
-  void forget();
+  void forked();
 
  private:
   struct Range {

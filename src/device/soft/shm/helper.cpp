@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -27,8 +26,7 @@ Time now() {
 
 }  // namespace
 
-Helper::Helper(ShmWire& wire, std::function<Time()> progress)
-    : wire_(wire), progress_(std::move(progress)), process_(::getpid()) {
+Helper::Helper(ShmWire& wire, std::function<Time()> progress) : wire_(wire), progress_(std::move(progress)) {
   // The program's signals are for its own threads.
   sigset_t all;
   sigset_t before;
@@ -40,10 +38,7 @@ Helper::Helper(ShmWire& wire, std::function<Time()> progress)
 }
 
 Helper::~Helper() {
-  if (::getpid() != process_) {
-    thread_.detach();
-    return;
-  }
+  if (!thread_.joinable()) return;  // forked
   stopping_ = true;
   wake(wire_.sleep_word());
   thread_.join();

@@ -16,7 +16,7 @@ class Helper {
   // `progress` takes the engine's lock, runs the engine until nothing is left to do, and returns when it wants to be
   // called next at the latest (MonotonicClock), or `never`. It must outlive the helper, and so must the wire.
   Helper(ShmWire& wire, std::function<Time()> progress);
-  // Stops and joins; not under the engine's lock. In a forked child, which has no such thread, lets go of it.
+  // Stops and joins; not under the engine's lock.
   ~Helper();
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
@@ -24,6 +24,9 @@ class Helper {
   // The application is about to sleep until it is told of an event: take over at once. Any thread, with or without the
   // engine's lock.
   void application_sleeps();
+
+  // In a forked child, which has no such thread, before it makes any.
+  void forked() { thread_.detach(); }
 
   // The engine has something due at `deadline`, of which the helper may not know. Any thread.
   void due_by(Time deadline) {
@@ -54,7 +57,6 @@ class Helper {
   bool in_event_mode_ = false;  // from application_sleeps() until it polls again
   Time next_ = never;
   Time house_kept_at_ = Time::min();
-  pid_t process_;
   std::thread thread_;
 };
 

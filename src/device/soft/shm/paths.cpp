@@ -93,8 +93,8 @@ void Paths::drop(Peer& peer) {
   peers_.erase(peer.id());
 }
 
-void Paths::forget() {
-  for (auto& [id, peer] : peers_) static_cast<void>(peer.release());
+void Paths::forked() {
+  for (auto& [id, peer] : peers_) peer->forked();
 }
 
 }  // namespace verbatim::soft::shm

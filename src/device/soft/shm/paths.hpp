@@ -40,8 +40,8 @@ class Paths {
   // Drops peers that are gone, except `keep`. Looks at peers_per_check of them in turn.
   void drop_dead(const Peer* keep);
   void drop(Peer& peer);
-  // Leaves every peer as it is, connected: in a forked child, where they are the parent's.
-  void forget();
+  // In a forked child: peers stay connected, to the parent.
+  void forked();
 
   [[nodiscard]] std::size_t peers() const { return peers_.size(); }
 

@@ -67,6 +67,7 @@ std::uint32_t Peer::claim_slot(const Self& self) {
 }
 
 Peer::~Peer() {
+  if (slot_ == nullptr) return;  // forked
   std::uint64_t seen = slot_->claim.load(std::memory_order_acquire);
   const std::uint64_t leaving = SlotClaim::make(SlotClaim::pid(seen), SlotState::leaving);
   while (!slot_->claim.compare_exchange_weak(seen, leaving, std::memory_order_release)) {

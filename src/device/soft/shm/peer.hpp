@@ -26,6 +26,8 @@ class Peer {
   Peer(const Self& self, Mapping instance);
   // Leaves the slot: the peer reads what is in the ring and then lets go of it.
   ~Peer();
+  // In a forked child: the slot is the parent's.
+  void forked() { slot_ = nullptr; }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 

@@ -1,7 +1,6 @@
 #include "device/soft/shm/shm_wire.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -86,13 +85,15 @@ ShmWire::ShmWire(const DeviceConfig& config, std::span<const ibv_gid> gids)
 }
 
 ShmWire::~ShmWire() {
-  if (::getpid() != self_.process.pid) {
-    paths_.forget();
-    arena_.forget();
-    return;
-  }
+  if (self_.instance == nullptr) return;  // forked
   self_.instance->state.store(static_cast<std::uint32_t>(InstanceState::closed), std::memory_order_release);
   registry_.leave(self_.id, gids_);
+}
+
+void ShmWire::forked() {
+  self_.instance = nullptr;
+  paths_.forked();
+  arena_.forked();
 }
 
 Path& ShmWire::path_to(const ibv_gid& /*source*/, const ibv_gid& destination) {

@@ -33,7 +33,7 @@ class ShmWire final : public Wire {
   // Enters the device under these GIDs, of which peers may know any. Throws Error: busy (a living process has one of
   // them), permission, no_space, invalid_argument (config).
   ShmWire(const DeviceConfig& config, std::span<const ibv_gid> gids);
-  // Peers see a device that went silent. In a forked child nothing happens: the device is the parent's.
+  // Peers see a device that went silent.
   ~ShmWire() override;
   ShmWire(const ShmWire&) = delete;
   ShmWire& operator=(const ShmWire&) = delete;
@@ -55,6 +55,10 @@ class ShmWire final : public Wire {
   // As device::Context's: memory that peers can map, so that place() and fetch() are a plain copy.
   [[nodiscard]] device::Memory allocate(std::size_t bytes) { return arena_.allocate(bytes); }
   void deallocate(const device::Memory& memory) { arena_.release(memory); }
+
+  // In a forked child: the instance, its files and its connections are the parent's. From here on only the destructor
+  // may be called, which lets go of the child's mappings of them.
+  void forked();
 
   // Looks for dead peers and lets go of what they held. To be called now and then; costs system calls.
   void keep_house();

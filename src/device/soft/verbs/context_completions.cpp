@@ -20,7 +20,8 @@ bool UnacknowledgedEvents::wait() {
 }
 
 ibv_comp_channel* SoftContext::create_comp_channel() {
-  auto* channel = new SoftChannel{};
+  if (forked_) return fail<ibv_comp_channel>(EPERM);
+  auto* channel = new SoftChannel(events_mutex_);
   channel->context = handle();
   channel->fd = channel->events.fd();
   return channel;
@@ -35,17 +36,12 @@ int SoftContext::destroy_comp_channel(ibv_comp_channel* channel) {
 
 SoftQueue* SoftContext::make_cq(std::uint32_t cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector,
                                 ibv_td* thread_domain) {
+  if (forked_) return fail<SoftQueue>(EPERM);
   const EngineVisit visit(lock_);
-  if (cqe == 0 || cqe > config_.limits.max_cqe || comp_vector != 0) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  if (cq_count_ >= config_.limits.max_cq) {
-    errno = ENOMEM;
-    return nullptr;
-  }
+  if (cqe == 0 || cqe > config_.limits.max_cqe || comp_vector != 0) return fail<SoftQueue>(EINVAL);
+  if (cq_count_ >= config_.limits.max_cq) return fail<SoftQueue>(ENOMEM);
   ++cq_count_;
-  auto* made = new SoftQueue(cqe);
+  auto* made = new SoftQueue(cqe, events_mutex_);
   made->context = handle();
   made->channel = channel;
   made->cq_context = cq_context;
@@ -58,10 +54,7 @@ SoftQueue* SoftContext::make_cq(std::uint32_t cqe, void* cq_context, ibv_comp_ch
 }
 
 ibv_cq* SoftContext::create_cq(int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
-  if (cqe <= 0) {
-    errno = EINVAL;
-    return nullptr;
-  }
+  if (cqe <= 0) return fail<ibv_cq>(EINVAL);
   SoftQueue* made = make_cq(static_cast<std::uint32_t>(cqe), cq_context, channel, comp_vector, nullptr);
   return made == nullptr ? nullptr : ibv_cq_ex_to_cq(made);
 }
@@ -70,8 +63,7 @@ ibv_cq_ex* SoftContext::create_cq_ex(ibv_cq_init_attr_ex& attributes) {
   constexpr std::uint64_t provided = IBV_WC_STANDARD_FLAGS;
   constexpr std::uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
   if ((attributes.wc_flags & ~provided) != 0 || (attributes.comp_mask & ~known_mask) != 0) {
-    errno = EOPNOTSUPP;
-    return nullptr;
+    return fail<ibv_cq_ex>(EOPNOTSUPP);
   }
   const bool in_domain = (attributes.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 && attributes.parent_domain != nullptr;
   ibv_td* thread_domain = in_domain ? static_cast<SoftDomain*>(attributes.parent_domain)->thread_domain : nullptr;
@@ -82,6 +74,7 @@ ibv_cq_ex* SoftContext::create_cq_ex(ibv_cq_init_attr_ex& attributes) {
 }
 
 int SoftContext::resize_cq(ibv_cq* cq, int cqe) {
+  if (forked_) return EPERM;
   const EngineVisit visit(lock_);
   CompletionQueue& queue = SoftQueue::of(cq).queue;
   if (cqe <= 0 || static_cast<std::uint32_t>(cqe) > config_.limits.max_cqe ||
@@ -100,11 +93,12 @@ int SoftContext::destroy_cq(ibv_cq* cq) {
     if (queue.queue.users > 0) return EBUSY;
     queue.queue.armed = Arming::none;
   }
-  // Nothing raises events for it any more; what nobody took goes, what somebody took must come back.
   auto* channel = static_cast<SoftChannel*>(queue.channel);
-  if (channel != nullptr) channel->events.remove_if([&](const SoftQueue* about) { return about == &queue; });
-  async_events_.remove_if(is_about(cq));
-  if (!queue.channel_events.wait() || !queue.async_events.wait()) return EBUSY;
+  if (channel != nullptr && !forked_) {
+    channel->events.remove_if([&](const SoftQueue* about) { return about == &queue; });
+    if (!queue.channel_events.wait()) return EBUSY;
+  }
+  if (!settle_async_events(cq, queue.async_events)) return EBUSY;
   const EngineVisit visit(lock_);
   if (channel != nullptr) --channel->refcnt;
   --cq_count_;
@@ -114,6 +108,10 @@ int SoftContext::destroy_cq(ibv_cq* cq) {
 }
 
 int SoftContext::get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  if (forked_) {
+    errno = EPERM;
+    return -1;
+  }
   const auto about = static_cast<SoftChannel*>(channel)->events.take();
   if (!about) return -1;
   (*about)->channel_events.taken();
@@ -142,6 +140,10 @@ UnacknowledgedEvents* events_of(const ibv_async_event& event) {
 }  // namespace
 
 int SoftContext::get_async_event(ibv_async_event& event) {
+  if (forked_) {
+    errno = EPERM;
+    return -1;
+  }
   const auto taken = async_events_.take();
   if (!taken) return -1;
   event = *taken;

@@ -31,15 +31,10 @@ bool can_be_pinned(void* address, std::size_t length, int access) {
   return madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
 }
 
-template <typename Object>
-Object* fail(int error) {
-  errno = error;
-  return nullptr;
-}
-
 }  // namespace
 
 ibv_pd* SoftContext::alloc_pd() {
+  if (forked_) return fail<ibv_pd>(EPERM);
   const EngineVisit visit(lock_);
   if (domain_count_ >= config_.limits.max_pd) return fail<ibv_pd>(ENOMEM);
   ++domain_count_;
@@ -65,6 +60,7 @@ int SoftContext::dealloc_pd(ibv_pd* pd) {
 }
 
 ibv_td* SoftContext::alloc_td(ibv_td_init_attr& attributes) {
+  if (forked_) return fail<ibv_td>(EPERM);
   if (attributes.comp_mask != 0) return fail<ibv_td>(EOPNOTSUPP);
   auto* made = new SoftThreadDomain{};
   made->context = handle();
@@ -80,6 +76,7 @@ int SoftContext::dealloc_td(ibv_td* td) {
 }
 
 ibv_pd* SoftContext::alloc_parent_domain(ibv_parent_domain_init_attr& attributes) {
+  if (forked_) return fail<ibv_pd>(EPERM);
   // Custom allocators would be for memory that a device reads; ours is read by nobody else.
   if (attributes.pd == nullptr) return fail<ibv_pd>(EINVAL);
   if ((attributes.comp_mask & ~static_cast<std::uint32_t>(IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) != 0) {
@@ -102,6 +99,7 @@ ibv_mr* SoftContext::reg_mr(ibv_pd* pd, void* address, std::size_t length, int a
   constexpr int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                         IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
   constexpr int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  if (forked_) return fail<ibv_mr>(EPERM);
   if (length == 0 || (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE)) != 0) return fail<ibv_mr>(EINVAL);
   if ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return fail<ibv_mr>(EINVAL);
   if (!can_be_pinned(address, length, access)) return fail<ibv_mr>(EFAULT);
@@ -111,7 +109,7 @@ ibv_mr* SoftContext::reg_mr(ibv_pd* pd, void* address, std::size_t length, int a
   const auto key = engine_->regions.add(domain->id, reinterpret_cast<std::uint64_t>(address), length,
                                         static_cast<std::uint32_t>(access));
   if (!key) return fail<ibv_mr>(ENOMEM);
-  wire_->region_registered(*engine_->regions.find(*key));
+  engine_->wire().region_registered(*engine_->regions.find(*key));
   ++domain->users;
   auto* region = new SoftRegion{};
   region->context = handle();
@@ -126,7 +124,7 @@ ibv_mr* SoftContext::reg_mr(ibv_pd* pd, void* address, std::size_t length, int a
 int SoftContext::dereg_mr(ibv_mr* mr) {
   const EngineVisit visit(lock_);
   engine_->regions.remove(mr->lkey);
-  wire_->region_gone(mr->lkey);
+  engine_->wire().region_gone(mr->lkey);
   --static_cast<SoftDomain*>(mr->pd)->users;
   delete static_cast<SoftRegion*>(mr);
   return 0;
@@ -140,11 +138,16 @@ int SoftContext::dealloc_mw(ibv_mw*) {
 }
 
 device::Memory SoftContext::allocate(std::size_t bytes) {
+  if (forked_) {
+    errno = EPERM;
+    return {};
+  }
   const EngineVisit visit(lock_);
   return edge_->allocate(bytes);
 }
 
 void SoftContext::release(device::Memory memory) {
+  if (forked_) return;  // mapped until the context goes
   const EngineVisit visit(lock_);
   edge_->release(memory);
 }

@@ -7,6 +7,7 @@
 namespace verbatim::soft {
 
 int SoftContext::query_device(ibv_device_attr_ex& attributes) {
+  if (forked_) return EPERM;
   const Limits& limits = config_.limits;
   attributes = {};
   ibv_device_attr& base = attributes.orig_attr;
@@ -40,6 +41,7 @@ int SoftContext::query_device(ibv_device_attr_ex& attributes) {
 }
 
 int SoftContext::query_port(std::uint8_t number, ibv_port_attr& attributes) {
+  if (forked_) return EPERM;
   const EngineVisit visit(lock_);
   if (number == 0 || number > engine_->port_count()) return EINVAL;
   const Port& port = engine_->port(number);
@@ -62,6 +64,7 @@ int SoftContext::query_port(std::uint8_t number, ibv_port_attr& attributes) {
 }
 
 int SoftContext::query_gid_table(std::vector<ibv_gid_entry>& entries) {
+  if (forked_) return EPERM;
   const EngineVisit visit(lock_);
   entries.clear();
   for (std::uint8_t number = 1; number <= engine_->port_count(); ++number) {
@@ -79,6 +82,7 @@ int SoftContext::query_gid_table(std::vector<ibv_gid_entry>& entries) {
 }
 
 int SoftContext::query_pkey(std::uint8_t number, int index, std::uint16_t& pkey) {
+  if (forked_) return EPERM;
   const EngineVisit visit(lock_);
   if (number == 0 || number > engine_->port_count()) return EINVAL;
   const auto& pkeys = engine_->port(number).pkeys;
@@ -88,6 +92,7 @@ int SoftContext::query_pkey(std::uint8_t number, int index, std::uint16_t& pkey)
 }
 
 std::vector<device::Counter> SoftContext::counters(std::uint8_t) {
+  if (forked_) return {};
   const EngineVisit visit(lock_);
   std::vector<device::Counter> counted;
   for (const CounterRow& row : counter_rows) counted.push_back({row.name, engine_->counters.*row.value});

@@ -13,12 +13,6 @@
 namespace verbatim::soft {
 namespace {
 
-template <typename Object>
-Object* fail(int error) {
-  errno = error;
-  return nullptr;
-}
-
 constexpr std::uint64_t provided_send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                             IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                             IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
@@ -40,6 +34,7 @@ ibv_qp* SoftContext::create_qp(ibv_pd* pd, ibv_qp_init_attr& attributes) {
 }
 
 ibv_qp* SoftContext::create_qp_ex(ibv_qp_init_attr_ex& attributes) {
+  if (forked_) return fail<ibv_qp>(EPERM);
   const Limits& limits = config_.limits;
   constexpr std::uint32_t known_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   const bool extended = (attributes.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
@@ -70,7 +65,8 @@ ibv_qp* SoftContext::create_qp_ex(ibv_qp_init_attr_ex& attributes) {
                      .srq = attributes.srq == nullptr ? nullptr : &SoftSharedReceiveQueue::of(attributes.srq).shared,
                      .cap = cap,
                      .signal_all = attributes.sq_sig_all != 0,
-                     .owner = room});
+                     .owner = room},
+                    events_mutex_);
   if (!engine_->add(made->engine_part)) {
     made->~SoftQueuePair();
     ::operator delete (room, std::align_val_t{alignof(SoftQueuePair)});
@@ -105,6 +101,7 @@ ibv_qp_ex* SoftContext::qp_to_qp_ex(ibv_qp* qp) {
 }
 
 int SoftContext::modify_qp(ibv_qp* qp, ibv_qp_attr& attributes, int mask) {
+  if (forked_) return EPERM;
   SoftQueuePair& own = SoftQueuePair::of(qp);
   const EngineVisit visit(lock_);
   try {
@@ -119,6 +116,7 @@ int SoftContext::modify_qp(ibv_qp* qp, ibv_qp_attr& attributes, int mask) {
 }
 
 int SoftContext::query_qp(ibv_qp* qp, ibv_qp_attr& attributes, int, ibv_qp_init_attr& init) {
+  if (forked_) return EPERM;
   SoftQueuePair& own = SoftQueuePair::of(qp);
   const EngineVisit visit(lock_);
   engine_->query(own.engine_part, attributes);
@@ -143,8 +141,7 @@ int SoftContext::destroy_qp(ibv_qp* qp) {
     const EngineVisit visit(lock_);
     engine_->remove(own.engine_part);
   }
-  async_events_.remove_if(is_about(qp));
-  (void)own.async_events.wait();
+  (void)settle_async_events(qp, own.async_events);
   const EngineVisit visit(lock_);
   --static_cast<SoftDomain*>(qp->pd)->users;
   object_gone(own.thread_domain);
@@ -156,6 +153,7 @@ int SoftContext::destroy_qp(ibv_qp* qp) {
 // -- shared receive queues -------------------------------------------------------------------------------------------
 
 ibv_srq* SoftContext::create_srq(ibv_pd* pd, ibv_srq_init_attr& attributes) {
+  if (forked_) return fail<ibv_srq>(EPERM);
   const Limits& limits = config_.limits;
   if (attributes.attr.max_wr == 0 || attributes.attr.max_wr > limits.max_srq_wr ||
       attributes.attr.max_sge > limits.max_sge) {
@@ -166,7 +164,7 @@ ibv_srq* SoftContext::create_srq(ibv_pd* pd, ibv_srq_init_attr& attributes) {
   ++srq_count_;
   attributes.attr.max_sge = std::max(attributes.attr.max_sge, 1U);
   auto* domain = static_cast<SoftDomain*>(pd);
-  auto* made = new SoftSharedReceiveQueue(attributes.attr.max_wr, attributes.attr.max_sge);
+  auto* made = new SoftSharedReceiveQueue(attributes.attr.max_wr, attributes.attr.max_sge, events_mutex_);
   made->context = handle();
   made->srq_context = attributes.srq_context;
   made->pd = pd;
@@ -179,6 +177,7 @@ ibv_srq* SoftContext::create_srq(ibv_pd* pd, ibv_srq_init_attr& attributes) {
 }
 
 int SoftContext::modify_srq(ibv_srq* srq, ibv_srq_attr& attributes, int mask) {
+  if (forked_) return EPERM;
   const EngineVisit visit(lock_);
   SharedReceiveQueue& shared = SoftSharedReceiveQueue::of(srq).shared;
   if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
@@ -190,6 +189,7 @@ int SoftContext::modify_srq(ibv_srq* srq, ibv_srq_attr& attributes, int mask) {
 }
 
 int SoftContext::query_srq(ibv_srq* srq, ibv_srq_attr& attributes) {
+  if (forked_) return EPERM;
   const EngineVisit visit(lock_);
   const SharedReceiveQueue& shared = SoftSharedReceiveQueue::of(srq).shared;
   attributes.max_wr = shared.queue.capacity();
@@ -204,8 +204,7 @@ int SoftContext::destroy_srq(ibv_srq* srq) {
     const EngineVisit visit(lock_);
     if (own.shared.users > 0) return EBUSY;
   }
-  async_events_.remove_if(is_about(srq));
-  (void)own.async_events.wait();
+  (void)settle_async_events(srq, own.async_events);
   const EngineVisit visit(lock_);
   --srq_count_;
   --static_cast<SoftDomain*>(srq->pd)->users;
@@ -217,6 +216,7 @@ int SoftContext::destroy_srq(ibv_srq* srq) {
 // -- address handles -------------------------------------------------------------------------------------------------
 
 ibv_ah* SoftContext::create_ah(ibv_pd* pd, ibv_ah_attr& attributes) {
+  if (forked_) return fail<ibv_ah>(EPERM);
   const EngineVisit visit(lock_);
   if (ah_count_ >= config_.limits.max_ah) return fail<ibv_ah>(ENOMEM);
   try {

@@ -55,4 +55,23 @@ void fill_data_path(ibv_context_ops& ops) {
   ops.req_notify_cq = req_notify_cq;
 }
 
+// Other functions rather than a question in each: the opener's data path pays nothing.
+void refuse_data_path(ibv_context_ops& ops) {
+  const auto refuse_receive = [](auto*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+    *bad = wr;
+    return EPERM;
+  };
+  ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** bad) {
+    *bad = wr;
+    return EPERM;
+  };
+  ops.post_recv = refuse_receive;
+  ops.post_srq_recv = refuse_receive;
+  ops.poll_cq = [](ibv_cq*, int, ibv_wc*) {
+    errno = EPERM;
+    return -1;
+  };
+  ops.req_notify_cq = [](ibv_cq*, int) { return EPERM; };
+}
+
 }  // namespace verbatim::soft

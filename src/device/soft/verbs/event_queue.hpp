@@ -26,9 +26,13 @@ class EventDescriptor {
   int fd_;
 };
 
+// Its events are guarded by a mutex that all event queues of a device share, so that one lock makes all of them whole
+// while the process forks.
 template <typename Event>
 class EventQueue {
  public:
+  explicit EventQueue(std::mutex& mutex) : mutex_(mutex) {}
+
   [[nodiscard]] int fd() const { return descriptor_.fd(); }
 
   void push(const Event& event) {
@@ -60,7 +64,7 @@ class EventQueue {
 
  private:
   EventDescriptor descriptor_;
-  std::mutex mutex_;
+  std::mutex& mutex_;
   std::deque<Event> events_;
 };
 

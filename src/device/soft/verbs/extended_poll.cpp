@@ -24,6 +24,8 @@ int take(SoftQueue& own) {
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
   if (attributes->comp_mask != 0) return EINVAL;
   SoftQueue& own = of(cq);
+  if (own.owner->forked()) [[unlikely]]
+    return EPERM;
   const EngineEntry entry(own.owner->lock());
   if (own.queue.size() == 0) own.owner->engine().progress(&own.queue, 1);
   return take(own);

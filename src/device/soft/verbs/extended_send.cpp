@@ -84,16 +84,19 @@ void set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* 
 }
 
 void start(ibv_qp_ex* qp) {
-  StagedRequests& staged = staged_of(qp);
-  staged.lock.lock();
+  SoftQueuePair& own = SoftQueuePair::of(qp);
+  StagedRequests& staged = *own.staged;
+  // A thread that a forked child does not have may be in between start and complete there.
+  const bool forked = own.owner->forked();
+  if (!forked) staged.lock.lock();
   staged.count = 0;
-  staged.problem = 0;
+  staged.problem = forked ? EPERM : 0;
 }
 
 int complete(ibv_qp_ex* qp) {
   SoftQueuePair& own = SoftQueuePair::of(qp);
   StagedRequests& staged = *own.staged;
-  int problem = staged.problem;
+  int problem = own.owner->forked() ? EPERM : staged.problem;
   if (problem == 0 && staged.count > 0) {
     for (std::uint32_t i = 0; i + 1 < staged.count; ++i) staged.requests[i].next = &staged.requests[i + 1];
     Engine& engine = own.owner->engine();

@@ -26,6 +26,9 @@ class SoftContext;
 // ibv_get_async_event(3)).
 class UnacknowledgedEvents {
  public:
+  // The mutex of the device's event queues.
+  explicit UnacknowledgedEvents(std::mutex& mutex) : mutex_(mutex) {}
+
   void taken() {
     const std::lock_guard lock(mutex_);
     ++taken_;
@@ -39,7 +42,7 @@ class UnacknowledgedEvents {
   [[nodiscard]] bool wait();
 
  private:
-  std::mutex mutex_;
+  std::mutex& mutex_;
   std::condition_variable all_acknowledged_;
   std::uint64_t taken_ = 0;
   std::uint64_t acknowledged_ = 0;
@@ -77,12 +80,17 @@ struct SoftAddressHandle : ibv_ah {
 struct SoftQueue;
 
 struct SoftChannel : ibv_comp_channel {
+  explicit SoftChannel(std::mutex& events_mutex) : ibv_comp_channel{}, events(events_mutex) {}
+
   EventQueue<SoftQueue*> events;
 };
 
 // A completion queue.
 struct SoftQueue : ibv_cq_ex {
-  explicit SoftQueue(std::uint32_t capacity) : ibv_cq_ex{}, queue(capacity) { queue.owner = this; }
+  SoftQueue(std::uint32_t capacity, std::mutex& events_mutex)
+      : ibv_cq_ex{}, queue(capacity), channel_events(events_mutex), async_events(events_mutex) {
+    queue.owner = this;
+  }
 
   SoftContext* owner = nullptr;
   ibv_td* thread_domain = nullptr;
@@ -96,8 +104,8 @@ struct SoftQueue : ibv_cq_ex {
 };
 
 struct SoftSharedReceiveQueue : ibv_srq {
-  SoftSharedReceiveQueue(std::uint32_t max_requests, std::uint32_t max_pieces)
-      : ibv_srq{}, shared{.queue{max_requests, max_pieces}} {
+  SoftSharedReceiveQueue(std::uint32_t max_requests, std::uint32_t max_pieces, std::mutex& events_mutex)
+      : ibv_srq{}, shared{.queue{max_requests, max_pieces}}, async_events(events_mutex) {
     shared.owner = this;
   }
 
@@ -134,7 +142,8 @@ struct VerbsQueuePair : ibv_qp_ex {
 static_assert(sizeof(ibv_qp_ex) % alignof(std::uint32_t) == 0);
 
 struct SoftQueuePair : VerbsQueuePair {
-  explicit SoftQueuePair(const QueuePair::Settings& settings) : VerbsQueuePair{}, engine_part(settings) {}
+  SoftQueuePair(const QueuePair::Settings& settings, std::mutex& events_mutex)
+      : VerbsQueuePair{}, engine_part(settings), async_events(events_mutex) {}
 
   SoftContext* owner = nullptr;
   ibv_td* thread_domain = nullptr;

@@ -93,6 +93,34 @@ Time SoftContext::earliest_deadline() const {
   return std::min(engine_->next_deadline(), held);
 }
 
+// -- fork ------------------------------------------------------------------------------------------------------------
+
+// Nobody is inside the engine or an event queue while the child's copy of them is made.
+void SoftContext::before_fork() {
+  lock_.visit();
+  events_mutex_.lock();
+}
+
+void SoftContext::after_fork_in_parent() {
+  events_mutex_.unlock();
+  lock_.end_visit();
+}
+
+void SoftContext::after_fork_in_child() {
+  forked_ = true;
+  refuse_data_path(verbs_->context.ops);
+  engine_->set_wire(silent_wire_);
+  if (edge_) edge_->forked();
+  events_mutex_.unlock();
+  lock_.end_visit();
+}
+
+void SoftContext::expect_opener() const {
+  if (!forked_) return;
+  throw Error(ErrorCode::permission,
+              fmt::format("{} was opened before this process was forked; open a device of its own", config_.name));
+}
+
 // -- the bias of the lock --------------------------------------------------------------------------------------------
 
 void SoftContext::object_made(ibv_td* thread_domain) {
@@ -120,30 +148,35 @@ void SoftContext::expect_port(std::uint8_t port) const {
 }
 
 void SoftContext::set_port_active(std::uint8_t port, bool active) {
+  expect_opener();
   const EngineVisit visit(lock_);
   expect_port(port);
   engine_->set_port_active(port, active);
 }
 
 void SoftContext::set_active_mtu(std::uint8_t port, ibv_mtu mtu) {
+  expect_opener();
   const EngineVisit visit(lock_);
   expect_port(port);
   engine_->set_active_mtu(port, mtu);
 }
 
 void SoftContext::set_gid(std::uint8_t port, std::uint32_t index, const GidConfig& gid) {
+  expect_opener();
   const EngineVisit visit(lock_);
   expect_port(port);
   engine_->set_gid(port, index, gid);
 }
 
 void SoftContext::set_pkey(std::uint8_t port, std::uint32_t index, std::uint16_t pkey) {
+  expect_opener();
   const EngineVisit visit(lock_);
   expect_port(port);
   engine_->set_pkey(port, index, pkey);
 }
 
 void SoftContext::set_faults(const FaultPlan& plan) {
+  expect_opener();
   const EngineVisit visit(lock_);
   engine_->set_faults(plan);
   if (plan.packets.empty()) {
@@ -157,6 +190,7 @@ void SoftContext::set_faults(const FaultPlan& plan) {
 }
 
 void SoftContext::kill(ibv_qp* qp) {
+  expect_opener();
   const EngineVisit visit(lock_);
   engine_->kill(SoftQueuePair::of(qp).engine_part);
   qp->state = SoftQueuePair::of(qp).engine_part.state;

@@ -3,7 +3,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <cerrno>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -11,11 +13,20 @@
 #include "device/soft/control.hpp"
 #include "device/soft/engine/engine.hpp"
 #include "device/soft/engine/faulty_wire.hpp"
+#include "device/soft/engine/silent_wire.hpp"
 #include "device/soft/verbs/engine_lock.hpp"
 #include "device/soft/verbs/event_queue.hpp"
+#include "device/soft/verbs/forking.hpp"
 #include "device/soft/verbs/objects.hpp"
 
 namespace verbatim::soft {
+
+// How a verb fails that makes something.
+template <typename Object>
+[[nodiscard]] Object* fail(int error) {
+  errno = error;
+  return nullptr;
+}
 
 // What surrounds an engine: the wire's edge, where memory comes from and threads live.
 class Edge {
@@ -28,6 +39,8 @@ class Edge {
   virtual void application_sleeps() = 0;
   // The engine has something due then, of which the edge may not know. On the data path: cheap if it does.
   virtual void due_by(Time deadline) = 0;
+  // In a forked child: what is shared with peers, and every thread, is the parent's.
+  virtual void forked() {}
 };
 
 // The verbs_context that inline functions of verbs find behind an ibv_context.
@@ -35,7 +48,9 @@ struct SoftVerbs : verbs_context {
   class SoftContext* owner = nullptr;
 };
 
-class SoftContext final : public device::Context, public Control, private EventSink {
+// In a child of fork(2) the device stays its opener's. There a call that destroys or acknowledges releases the child's
+// own memory; every other call fails with EPERM, the data path's too, and Control's throw Error(permission).
+class SoftContext final : public device::Context, public Control, private EventSink, private ForkParticipant {
  public:
   // What a device is built from. `wire` may be used by the engine until the context is gone.
   struct Parts {
@@ -59,6 +74,8 @@ class SoftContext final : public device::Context, public Control, private EventS
   Time progress_for_application();
   // When progress_for_application() has something to do even if no packet arrives.
   [[nodiscard]] Time next_deadline();
+  // The device was opened by another process, of which this one is a child.
+  [[nodiscard]] bool forked() const { return forked_; }
 
   // -- device::Context -----------------------------------------------------------------------------------------------
   [[nodiscard]] ibv_context* handle() const noexcept override { return &verbs_->context; }
@@ -124,14 +141,27 @@ class SoftContext final : public device::Context, public Control, private EventS
   void queue_event(SharedReceiveQueue& srq, ibv_event_type type) override;
   void port_event(std::uint8_t port, ibv_event_type type) override;
 
+  void before_fork() override;
+  void after_fork_in_parent() override;
+  void after_fork_in_child() override;
+
   [[nodiscard]] Time earliest_deadline() const;
   void expect_port(std::uint8_t port) const;
+  void expect_opener() const;
   void fill_device();
   void fill_verbs();
   // A queue or queue pair was made in `thread_domain` (or in none), or is gone: is one thread domain all there is?
   void object_made(ibv_td* thread_domain);
   void object_gone(ibv_td* thread_domain);
   void settle_bias();
+  // Nothing raises events about an object any more: what nobody took goes, what somebody took must come back. False if
+  // it did not within event_acknowledge_limit.
+  template <typename Object>
+  [[nodiscard]] bool settle_async_events(Object* object, UnacknowledgedEvents& taken) {
+    if (forked_) return true;  // they are the parent's
+    async_events_.remove_if(is_about(object));
+    return taken.wait();
+  }
   SoftQueue* make_cq(std::uint32_t cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector,
                      ibv_td* thread_domain);
 
@@ -140,8 +170,11 @@ class SoftContext final : public device::Context, public Control, private EventS
   std::unique_ptr<Wire> wire_;
   std::unique_ptr<SoftVerbs> verbs_;
   std::unique_ptr<struct SoftDeviceRoom> device_;
-  EventQueue<ibv_async_event> async_events_;
+  std::mutex events_mutex_;  // of all event queues; may be taken while lock_ is held, not the other way round
+  EventQueue<ibv_async_event> async_events_{events_mutex_};
   EngineLock lock_;
+  bool forked_ = false;
+  SilentWire silent_wire_;  // a forked child's
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<FaultyWire> faulty_wire_;  // in front of wire_ while packets are struck
   std::unique_ptr<Edge> edge_;               // last: its thread, if it has one, uses all of the above
@@ -153,10 +186,13 @@ class SoftContext final : public device::Context, public Control, private EventS
   std::uint32_t cq_count_ = 0;
   std::uint32_t srq_count_ = 0;
   std::uint32_t ah_count_ = 0;
+
+  ForkRegistration fork_registration_{*this};  // last: a context in part takes no part
 };
 
 // The data path's entries in ibv_context_ops and in each extended object.
 void fill_data_path(ibv_context_ops& ops);
+void refuse_data_path(ibv_context_ops& ops);  // in a forked child
 void fill_extended_send(SoftQueuePair& queue_pair);
 void fill_extended_poll(SoftQueue& cq);
 
