@@ -2,7 +2,7 @@
 
 #include <poll.h>
 
-#include "unit/qp/rc_pool/workers.hpp"
+#include "unit/qp/rc_pool/two_workers.hpp"
 
 namespace verbatim::qp::testing {
 namespace {

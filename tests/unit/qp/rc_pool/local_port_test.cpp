@@ -1,6 +1,6 @@
 #include "qp/local_port.hpp"
 
-#include "unit/qp/rc_pool/workers.hpp"
+#include "unit/qp/rc_pool/two_workers.hpp"
 
 namespace verbatim::qp::testing {
 namespace {

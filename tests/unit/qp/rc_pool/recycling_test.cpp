@@ -1,7 +1,7 @@
 #include "qp/recycling.hpp"
 
 #include "base/random.hpp"
-#include "unit/qp/rc_pool/workers.hpp"
+#include "unit/qp/rc_pool/two_workers.hpp"
 
 namespace verbatim::qp::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cerrno>
 
-#include "unit/qp/rc_pool/workers.hpp"
+#include "unit/qp/rc_pool/two_workers.hpp"
 
 namespace verbatim::qp::testing {
 namespace {

@@ -1,18 +1,14 @@
-// Two simulated devices with what a worker makes on each, and queue pairs leased from both and connected.
+// What a worker makes on a device, and two queue pairs of two workers connected with each other.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "base/error.hpp"
 #include "device/soft/control.hpp"
-#include "device/soft/sim/network.hpp"
 #include "qp/completion_queue.hpp"
 #include "qp/local_port.hpp"
 #include "qp/protection_domain.hpp"
@@ -45,9 +41,8 @@ class Worker {
  public:
   static constexpr std::size_t memory_bytes = 1 << 16;
 
-  Worker(soft::SimNetwork& network, const soft::DeviceConfig& config, const RcPoolSettings& settings,
-         std::uint32_t initial_entries = 16)
-      : context(soft::open_sim(network, config)),
+  Worker(std::unique_ptr<device::Context> opened, const RcPoolSettings& settings, std::uint32_t initial_entries = 16)
+      : context(std::move(opened)),
         domain(*context),
         completion_queue(*context, domain, initial_entries, 1 << 16),
         port(read_local_port(*context, first_port(), 0xffff)),
@@ -60,6 +55,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  // Of a soft device.
   [[nodiscard]] soft::Control& control() { return *soft::control_of(*context); }
   void fault(bool soft::FaultPlan::*which) {
     soft::FaultPlan plan;
@@ -134,65 +130,13 @@ struct Lane {
   std::unique_ptr<ReliableQueue> b;
 };
 
-class TwoWorkers : public ::testing::Test {
- protected:
-  void open(const RcPoolSettings& settings = small_pool(), const soft::DeviceConfig& config_a = {},
-            const soft::DeviceConfig& config_b = {}) {
-    a.emplace(network, config_a, settings);
-    b.emplace(network, config_b, settings);
-  }
-
-  void connect(const Lane& lane, std::uint32_t psn = 1) {
-    const auto of_a = connection(*a, *b, lane.b->number(), Psn(psn), Psn(psn + 0x400000));
-    const auto of_b = connection(*b, *a, lane.a->number(), Psn(psn + 0x400000), Psn(psn));
-    lane.a->connect_to_rtr(of_a);
-    lane.b->connect_to_rtr(of_b);
-    lane.a->connect_to_rts(of_a);
-    lane.b->connect_to_rts(of_b);
-  }
-  Lane connected() {
-    Lane lane{a->pool.lease(), b->pool.lease()};
-    connect(lane);
-    return lane;
-  }
-
-  std::vector<WorkCompletion> completions(Worker& worker, std::size_t count) {
-    std::vector<WorkCompletion> all;
-    const Time patience = network.now() + 1s;
-    while (all.size() < count && network.now() < patience) {
-      const auto some = worker.poll();
-      all.insert(all.end(), some.begin(), some.end());
-      if (all.size() < count && !network.step()) break;
-    }
-    return all;
-  }
-  // Until the pool has settled what was given back to it.
-  std::vector<Retired> retired(Worker& worker) {
-    for (int turn = 0; turn < 1000; ++turn) {
-      (void)worker.poll();
-      auto through = worker.pool.progress(network.now());
-      if (!through.empty()) return through;
-      network.run_for(1ms);
-    }
-    ADD_FAILURE() << "nothing came back";
-    return {};
-  }
-
-  soft::SimNetwork network;
-  std::optional<Worker> a;
-  std::optional<Worker> b;
-};
-
-// The sentence that it throws, if it throws that code.
-inline std::string refusal(ErrorCode code, const std::function<void()>& attempt) {
-  try {
-    attempt();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+inline void connect(const Worker& a, const Worker& b, const Lane& lane, std::uint32_t psn) {
+  const auto of_a = connection(a, b, lane.b->number(), Psn(psn), Psn(psn + 0x400000));
+  const auto of_b = connection(b, a, lane.a->number(), Psn(psn + 0x400000), Psn(psn));
+  lane.a->connect_to_rtr(of_a);
+  lane.b->connect_to_rtr(of_b);
+  lane.a->connect_to_rts(of_a);
+  lane.b->connect_to_rts(of_b);
 }
 
 }  // namespace verbatim::qp::testing
