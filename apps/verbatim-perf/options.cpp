@@ -1,0 +1,205 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace verbatim::perf {
+namespace {
+
+// As they stand on the command line, before they get units.
+struct Texts {
+  std::vector<std::string> tests;
+  std::vector<std::string> sizes;
+  std::string size_range;
+  std::string duration = "200ms";
+  std::string warm_up = "20ms";
+  std::string wait;
+  std::string device;
+  bool local = false;
+  bool json = false;
+  bool csv = false;
+};
+
+struct ModeOptions {
+  CLI::Option* local;
+  CLI::Option* listen;
+  CLI::Option* connect;
+};
+
+ModeOptions describe_modes(CLI::App& app, Options& options, Texts& texts) {
+  ModeOptions modes{
+      app.add_flag("--local", texts.local, "start both sides on this host, each pinned to a core; the default"),
+      app.add_option("--listen", options.address, "be the side that is measured against, for one run")
+          ->expected(0, 1)
+          ->type_name("[[HOST][:PORT]]"),
+      app.add_option("--connect", options.address, "measure against the side that listens there")
+          ->type_name("HOST:PORT")};
+  modes.local->excludes(modes.listen)->excludes(modes.connect);
+  modes.listen->excludes(modes.connect);
+  return modes;
+}
+
+void describe_measuring(CLI::App& app, Options& options, Texts& texts, CLI::Option* listen) {
+  const auto not_listening = [&](CLI::Option* option) {
+    option->excludes(listen);
+    return option;
+  };
+  auto* tests =
+      app.add_option("TEST", texts.tests, fmt::format("what to measure, of {}; all by default", test_names()));
+  not_listening(tests)->type_name("");
+  auto* sizes = not_listening(app.add_option("--sizes", texts.sizes, "of a message; each test has its own by default"));
+  sizes->delimiter(',')->type_name("BYTES,…");
+  not_listening(app.add_option("--size-range", texts.size_range, "sizes from the first on, doubling"))
+      ->type_name("FROM:TO")
+      ->excludes(sizes);
+  not_listening(app.add_option("--window", options.window, "messages under way, but for latencies"))
+      ->check(CLI::Range(1U, max_window))
+      ->type_name("N")
+      ->capture_default_str();
+  auto* duration = not_listening(app.add_option("--duration", texts.duration, "of each point"));
+  duration->type_name("TIME")->capture_default_str();
+  not_listening(app.add_option("--iterations", options.iterations, "of each point, instead of a duration"))
+      ->check(CLI::Range(std::uint64_t{1}, max_iterations))
+      ->type_name("N")
+      ->excludes(duration);
+  not_listening(app.add_option("--warm-up", texts.warm_up, "before each point, uncounted"))
+      ->type_name("TIME")
+      ->capture_default_str();
+  not_listening(
+      app.add_flag("--check", options.check, "fill each message with a pattern of its own, look at every byte"));
+}
+
+void describe_place_and_configuration(CLI::App& app, Options& options, Texts& texts) {
+  app.add_option("--cores", options.cores, "to pin to: both sides' for --local, else one")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("A[,B]");
+  app.add_option("--device", texts.device, "the same as --set device.name=…")->type_name("NAME[:PORT]");
+  app.add_option("--wait", texts.wait, "the same as --set worker.wait=…")
+      ->check(CLI::IsMember({"poll", "event", "adaptive"}))
+      ->type_name("poll|event|adaptive");
+  app.add_option("--config-file", options.config.file, "instead of the user's own")->type_name("FILE");
+  app.add_option("--profile", options.config.profile, "latency, throughput or development")->type_name("NAME");
+  app.add_option("--set", options.config.overrides,
+                 "a knob of the library, as in rc.receive_depth=256; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void describe_output(CLI::App& app, Options& options, Texts& texts, CLI::Option* listen) {
+  auto* json = app.add_flag("--json", texts.json, "write JSON")->excludes(listen);
+  app.add_flag("--csv", texts.csv, "write comma-separated values")->excludes(listen)->excludes(json);
+  app.add_option("--plot", options.plot, "draw size against latency and bandwidth, as SVG")
+      ->type_name("FILE")
+      ->excludes(listen);
+  app.add_flag("--progress", options.progress, "say on standard error what is going on, terminal or not");
+}
+
+std::vector<TestKind> parse_tests(const std::vector<std::string>& names) {
+  std::vector<TestKind> tests;
+  for (const std::string& name : names) {
+    const auto kind = test_named(name);
+    if (!kind) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("there is no test '{}'; there are {}", name, test_names()));
+    }
+    tests.push_back(*kind);
+  }
+  if (tests.empty()) {
+    for (const TestTraits& test : all_tests()) tests.push_back(test.kind);
+  }
+  return tests;
+}
+
+std::uint64_t parse_message_size(const char* what, const std::string& text) {
+  const auto bytes = parse_size(what, text);
+  if (bytes <= max_bytes) return bytes;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: '{}' is above {}", what, text, format_size(max_bytes)));
+}
+
+Duration parse_bounded_duration(const char* what, const std::string& text, Duration least) {
+  const auto duration = parse_duration(what, text);
+  if (duration >= least && duration <= max_duration) return duration;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: '{}' is not between {} and {}", what, text,
+                                                       format_duration(least), format_duration(max_duration)));
+}
+
+// Both sides' or none for --local; at most this side's otherwise.
+void check_cores(const Options& options) {
+  const std::size_t most = options.mode == Mode::local ? 2 : 1;
+  if (options.cores.empty() || options.cores.size() == most) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("--cores: {} given; {}", options.cores.size(),
+                          options.mode == Mode::local ? "both sides need one, as in --cores 0,1"
+                                                      : "this side needs one, the other has its own command line"));
+}
+
+void take(const Texts& texts, Options& options) {
+  options.tests = parse_tests(texts.tests);
+  for (const std::string& text : texts.sizes) options.sizes.push_back(parse_message_size("--sizes", text));
+  if (!texts.size_range.empty()) options.sizes = parse_size_range(texts.size_range);
+  options.duration = parse_bounded_duration("--duration", texts.duration, std::chrono::milliseconds(1));
+  options.warm_up = parse_bounded_duration("--warm-up", texts.warm_up, Duration{0});
+  if (!texts.wait.empty()) options.config.overrides.push_back("worker.wait=" + texts.wait);
+  if (!texts.device.empty()) options.config.overrides.push_back("device.name=" + texts.device);
+  if (texts.json) options.format = Format::json;
+  if (texts.csv) options.format = Format::csv;
+  check_cores(options);
+}
+
+struct CommandLine {
+  CommandLine()
+      : app("Measures messages, puts and gets of the Verbatim library between two processes.", "verbatim-perf"),
+        modes(describe_modes(app, options, texts)) {
+    describe_measuring(app, options, texts, modes.listen);
+    describe_place_and_configuration(app, options, texts);
+    describe_output(app, options, texts, modes.listen);
+    app.set_version_flag("--version", VERBATIM_VERSION);
+    app.footer(
+        "Sizes are written 8, 4KiB, 1MiB; times 200ms, 2s.\n"
+        "Exit status: 0 measured, and with --check all was right; 1 something failed; 64 wrong use.");
+  }
+
+  Options options;
+  Texts texts;
+  CLI::App app;
+  ModeOptions modes;
+};
+
+}  // namespace
+
+std::vector<std::uint64_t> parse_size_range(const std::string& text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--size-range: '{}' is not FROM:TO, two sizes as in 1:4MiB", text));
+  }
+  const auto first = parse_message_size("--size-range", text.substr(0, colon));
+  const auto last = parse_message_size("--size-range", text.substr(colon + 1));
+  if (first == 0 || first > last) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--size-range: '{}' must begin with 1 or more and not end below its beginning", text));
+  }
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t bytes = first; bytes < last; bytes *= 2) sizes.push_back(bytes);
+  sizes.push_back(last);
+  return sizes;
+}
+
+Options parse_options(int argc, const char* const* argv) {
+  CommandLine line;
+  line.app.parse(argc, argv);
+  if (line.modes.listen->count() > 0) line.options.mode = Mode::listen;
+  if (line.modes.connect->count() > 0) line.options.mode = Mode::connect;
+  take(line.texts, line.options);
+  return line.options;
+}
+
+std::string usage() {
+  return CommandLine().app.help();
+}
+
+}  // namespace verbatim::perf
