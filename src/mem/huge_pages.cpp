@@ -3,13 +3,13 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <string>
 
 #include "base/log.hpp"
 #include "device/sysfs.hpp"
+#include "mem/mappings.hpp"
 
 namespace verbatim::mem {
 namespace {
@@ -20,24 +20,14 @@ std::uint64_t huge_page_bytes() {
   return bytes;
 }
 
-// Whether the line begins an entry of /proc/self/smaps ("7f00-7f01 rw-p …") for the mapping that holds the address.
-bool holds(const std::string& line, std::uintptr_t address) {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
-  const char* const last = line.data() + line.size();
-  const auto [dash, problem] = std::from_chars(line.data(), last, begin, 16);
-  if (problem != std::errc{} || dash == last || *dash != '-') return false;
-  std::from_chars(dash + 1, last, end, 16);
-  return address >= begin && address < end;
-}
-
 // What the kernel says of the mapping: depends on the host's settings and on the kind of memory (proc(5), THPeligible).
 bool may_have_huge_pages(const device::Memory& memory) {
   const auto middle = reinterpret_cast<std::uintptr_t>(memory.address) + memory.bytes / 2;
   std::ifstream mappings("/proc/self/smaps");
   bool found = false;
   for (std::string line; std::getline(mappings, line);) {
-    found = found || holds(line, middle);
+    const auto mapping = parse_mapping_line(line);
+    found = found || (mapping && middle >= mapping->range.begin && middle < mapping->range.end);
     if (found && line.starts_with("THPeligible:")) return line.ends_with('1');
   }
   return false;
