@@ -1,7 +1,6 @@
 // Two processes on this host play ping-pong through RC and UD queue pairs of one device, and print what it costs beside
 // what the machine itself needs for the same.
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "common/processors.hpp"
 #include "device/system.hpp"
 #include "measurements.hpp"
 
@@ -57,26 +57,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-cpu_set_t allowed_processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof(allowed), &allowed);
-  return allowed;
-}
-
-// To the nth processor that this process may use.
-void pin(int nth) {
-  const cpu_set_t allowed = allowed_processors();
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (!CPU_ISSET(processor, &allowed) || nth-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(processor, &one);
-    sched_setaffinity(0, sizeof(one), &one);
-    return;
-  }
-}
-
 // Runs one side to the end. Medians of every row.
 std::vector<double> play(const Options& options, SharedPage& page, int side) {
   device::System system = device::System::of_this_host();
@@ -86,7 +66,8 @@ std::vector<double> play(const Options& options, SharedPage& page, int side) {
     fmt::print("Only one processor here: both sides share it, and every time is the scheduler's.\n\n");
   }
   std::fflush(stdout);
-  if (!page.one_processor) pin(side);
+  // To the first two processors that this process may use.
+  if (!page.one_processor) apps::pin_to(apps::allowed_processors()[static_cast<std::size_t>(side)]);
   Endpoint endpoint(system.open(selection), selection);
   Player player{endpoint, page, side};
   page.addresses[static_cast<std::size_t>(side)] = endpoint.address();
@@ -161,8 +142,7 @@ int run(const Options& options) {
   void* shared = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw Error(ErrorCode::no_space, fmt::format("shared page: {}", std::strerror(errno)));
   auto& page = *new (shared) SharedPage{};
-  const cpu_set_t allowed = allowed_processors();
-  page.one_processor = CPU_COUNT(&allowed) < sides;
+  page.one_processor = apps::allowed_processors().size() < sides;
   const pid_t parent = getpid();
   const pid_t partner = fork();  // before either side opens the device
   if (partner < 0) throw Error(ErrorCode::no_space, fmt::format("fork: {}", std::strerror(errno)));

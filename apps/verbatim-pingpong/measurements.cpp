@@ -190,30 +190,11 @@ void meet_other(Player& player) {
 }
 
 double time_cache_line(Player& player) {
-  // Each side writes one line and looks at the other's without a pause, as two threads that hand something over do.
-  std::atomic<std::uint64_t>& own = player.page.lines[static_cast<std::size_t>(player.side)].value;
-  const std::atomic<std::uint64_t>& other = player.page.lines[static_cast<std::size_t>(1 - player.side)].value;
-  const std::uint64_t base = own.load();
-  const auto rounds = static_cast<std::uint64_t>(round_trips_of(player));
-  constexpr unsigned looks_in_a_row = 1024;
   Patience patience_left(player.page);
-  const auto await = [&](std::uint64_t value) {
-    for (unsigned looks = 1; other.load(std::memory_order_acquire) != value; ++looks) {
-      if (looks % looks_in_a_row == 0 || player.page.one_processor) patience_left.spend();
-    }
-  };
   begin_together(player);
-  const auto start = SteadyClock::now();
-  for (std::uint64_t round = base + 1; round <= base + rounds; ++round) {
-    if (player.serves()) {
-      own.store(round, std::memory_order_release);
-      await(round);
-    } else {
-      await(round);
-      own.store(round, std::memory_order_release);
-    }
-  }
-  const double result = half_round_trip(player, start);
+  const double result =
+      apps::time_handover(player.page.lines, player.side, static_cast<std::uint64_t>(round_trips_of(player)),
+                          player.page.one_processor ? 1 : apps::handover_looks, [&] { patience_left.spend(); });
   begin_together(player);
   return result;
 }

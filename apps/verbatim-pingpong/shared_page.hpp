@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/handover.hpp"
+
 namespace verbatim::pingpong {
 
 inline constexpr int sides = 2;
@@ -25,17 +27,13 @@ struct SideAddress {
   std::uint32_t rkey;
 };
 
-struct alignas(64) Line {
-  std::atomic<std::uint64_t> value;
-};
-
 struct SharedPage {
   std::array<SideAddress, sides> addresses;
   alignas(64) std::atomic<std::uint32_t> arrived;  // at the meeting point
   alignas(64) std::atomic<std::uint32_t> round;    // meetings so far
   bool one_processor;                              // for both sides: whoever waits gives it up
   alignas(64) std::atomic<bool> failed;            // one side gave up: the other follows
-  std::array<Line, sides> lines;                   // handed to and fro to time one cache line
+  apps::HandoverLines lines;
 };
 
 // Both sides are here, or one has failed: false then. `while_waiting` is called over and over until it is known.
