@@ -88,6 +88,7 @@ Json host_as_json(const Report& report) {
                      {"allowed_cpus", node.allowed_cpus}});
   }
   const auto& host = report.host;
+  const auto& problem = report.registration_cache_problem;
   Json pools = Json::array();
   for (const auto& pool : host.huge_pages) {
     pools.push_back({{"page_size", pool.page_bytes}, {"total", pool.total}, {"free", pool.free}});
@@ -100,7 +101,9 @@ Json host_as_json(const Report& report) {
           {"huge_pages", pools},
           {"dev_shm", room},
           {"fork", to_string(host.fork)},
-          {"ptrace_scope", static_cast<int>(host.ptrace_scope)}};
+          {"ptrace_scope", static_cast<int>(host.ptrace_scope)},
+          {"registration_cache", problem.empty()},
+          {"registration_cache_problem", problem.empty() ? Json(nullptr) : Json(problem)}};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "device/system.hpp"
+#include "mem/registration_cache.hpp"
 
 namespace verbatim::info {
 
@@ -17,6 +18,7 @@ Report make_report(const device::SelectionRule& rule) {
   }
   report.numa_nodes = mem::read_numa_nodes();
   report.host = mem::read_host_limits();
+  report.registration_cache_problem = mem::registration_cache_problem();
   return report;
 }
 

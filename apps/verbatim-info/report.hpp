@@ -21,6 +21,7 @@ struct Report {
   std::string refusal;  // why there is no choice
   std::vector<mem::NumaNode> numa_nodes;
   mem::HostLimits host;
+  std::string registration_cache_problem;  // why users' buffers must be registered each time; empty if they need not
 };
 
 [[nodiscard]] Report make_report(const device::SelectionRule& rule);

@@ -146,6 +146,8 @@ void write_host(const Report& report, Page& page) {
                                            : "none");
   page.line("fork", explain(host.fork));
   page.line("ptrace scope", explain(host.ptrace_scope));
+  const auto& problem = report.registration_cache_problem;
+  page.line("registration cache", problem.empty() ? "works" : fmt::format("off: {}", problem));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ Report sample() {
   report.numa_nodes = {{0, 1u << 30, 2, {0, 1}, {1}}};
   report.host.memlock_bytes = 65536;
   report.host.huge_pages = {{2u << 20, 10, 4}};
+  report.registration_cache_problem = "the kernel refuses userfaultfd: Operation not permitted";
   return report;
 }
 
@@ -47,6 +48,7 @@ TEST(Text, HasEveryPart) {
   EXPECT_THAT(text, HasSubstr("max_qp                     4711\n"));
   EXPECT_THAT(text, HasSubstr("lag_ports                  2\n"));
   EXPECT_THAT(text, HasSubstr("0xffff\n"));
+  EXPECT_THAT(text, HasSubstr("off: the kernel refuses userfaultfd: Operation not permitted\n"));
   EXPECT_THAT(text, HasSubstr("mlx5_1                     Permission denied\n"));
   EXPECT_THAT(text, HasSubstr("1 GiB, 2 cores, CPUs 0-1, allowed 1\n"));
   EXPECT_THAT(text, HasSubstr("64 KiB may be locked, unlimited when raised\n"));
@@ -80,6 +82,8 @@ TEST(JsonReport, HasTheChoiceAndTheFacts) {
   EXPECT_EQ(device["mlx5"]["lag_ports"], 2);
   EXPECT_EQ(json["skipped"][0]["name"], "mlx5_1");
   EXPECT_EQ(json["host"]["memlock"], 65536);
+  EXPECT_EQ(json["host"]["registration_cache"], false);
+  EXPECT_EQ(json["host"]["registration_cache_problem"], "the kernel refuses userfaultfd: Operation not permitted");
   EXPECT_TRUE(json["host"]["memlock_max"].is_null());
   EXPECT_TRUE(json["host"]["dev_shm"].is_null());
 }
