@@ -1,0 +1,110 @@
+// The life of a channel: it opens, it is closed, or it fails, and every request on it ends.
+#include "transport/channel.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "transport/engine.hpp"
+
+namespace verbatim::transport {
+
+Channel::Channel(Engine& engine, ChannelId id, std::string peer) : engine_(engine), id_(id), peer_(std::move(peer)) {}
+
+void Channel::open() {
+  fragments_.resize(lane_->queue().sizes().send_slots);
+  fragment_bytes_ = std::min(engine_.fragment_bytes(), max_message_bytes_);
+  state_ = ChannelState::open;
+  update_eager();
+  engine_.touch(*this);
+}
+
+Request Channel::flush() {
+  RequestState* request = engine_.requests().take(RequestKind::flush);
+  return request != nullptr ? queue(*request) : engine_.refuse(Status::no_resources);
+}
+
+Request Channel::close() {
+  if (state_ == ChannelState::closed && reason_ == Status::ok) {
+    return Request(Completion{Outcome::delivered, Status::ok, id_, {}, 0});
+  }
+  RequestState* request = engine_.requests().take(RequestKind::close);
+  if (request == nullptr) return engine_.refuse(Status::no_resources);
+  Request handle = queue(*request);
+  if (state_ == ChannelState::connecting && queued_.front() == request) {
+    engine_.abandon(*this);  // nothing was sent: there is nobody to tell
+  } else if (state_ == ChannelState::open || state_ == ChannelState::connecting) {
+    if (state_ == ChannelState::open) state_ = ChannelState::closing;
+    update_eager();
+  }
+  return handle;
+}
+
+void Channel::break_off(Status status, std::string sentence) {
+  if (broken_) return;
+  broken_ = true;
+  broken_status_ = status;
+  broken_text_ = std::move(sentence);
+  eager_now_ = -1;
+  engine_.touch(*this);
+}
+
+void Channel::refused_post(int problem) {
+  break_off(Status::device_failed,
+            "the device refused work for the channel to " + peer_ + ": " + std::generic_category().message(problem));
+}
+
+void Channel::shut(Status status, std::string sentence) {
+  if (state_ == ChannelState::closed) return;
+  state_ = ChannelState::closed;
+  reason_ = status;
+  reason_text_ = std::move(sentence);
+  broken_ = false;
+  eager_now_ = -1;
+  const Status why = status == Status::ok ? Status::not_connected : status;
+  // What is not with the device ends now. Of sends that the peer has been told of it is not known what became.
+  end_all(queued_, Outcome::not_delivered, why);
+  end_all(waiting_, Outcome::not_delivered, why);
+  end_all(granting_, Outcome::not_delivered, why);
+  for (RequestState* request = offered_.front(); request != nullptr; request = offered_.front()) {
+    offered_.remove(*request);
+    const bool atomic = request->kind != RequestKind::send;
+    end(*request, atomic ? Outcome::unknown : Outcome::not_delivered, why);
+  }
+  engine_.forget_source(*this);
+  if (lane_ == nullptr) retired();
+}
+
+void Channel::retired() {
+  const Status why = reason_ == Status::ok ? Status::not_connected : reason_;
+  fragment_count_ = 0;
+  end_all(moving_, Outcome::not_delivered, why);
+  // All bytes were with the device: the peer may have them all, or not.
+  end_all(landing_, Outcome::unknown, why);
+  end_all(incoming_, Outcome::not_delivered, why);
+  lane_.reset();
+}
+
+void Channel::end(RequestState& request, Outcome outcome, Status status) noexcept {
+  if (request.leased) {
+    request.lease = {};
+    request.leased = false;
+  }
+  engine_.requests().end(request, outcome, status);
+}
+
+void Channel::end_all(RequestList& list, Outcome outcome, Status status) noexcept {
+  while (RequestState* request = list.pop_front()) end(*request, outcome, status);
+}
+
+const ChannelCounters& Channel::counters() noexcept {
+  if (lane_ != nullptr && lane_->has_queue()) {
+    const qp::ReliableQueue::Counters& device = lane_->queue().counters();
+    counters_.posts = device.posts;
+    counters_.signalled = device.signalled;
+    counters_.receive_posts = device.receive_posts;
+  }
+  return counters_;
+}
+
+}  // namespace verbatim::transport

@@ -1,0 +1,237 @@
+// One end of a channel: what it has still to send, and what becomes of what comes in. Its life (connecting, closing,
+// failing) is in channel.cpp, its sending in push.cpp, its receiving in frames.cpp, and each protocol in a file of its
+// own.
+//
+// A request is in one list at a time, the one that its stage says:
+//
+//   queued_ ──▶ offered_ ──▶ moving_ ──▶ landing_ ──▶ ended       a rendezvous send
+//           ──▶ landing_ ──▶ ended                               put, get: from the queue when all their bytes are
+//           posted ──▶ offered_ ──▶ ended                               atomics, until the reply ──▶ waiting_ ──▶ ended
+//           flush, close ──▶ ended                                            an eager send
+//   (matcher) ──▶ granting_ ──▶ incoming_ ──▶ ended              a receive that met an offer
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/control/connector.hpp"
+#include "transport/frame.hpp"
+#include "transport/lane.hpp"
+#include "transport/requests.hpp"
+#include "verbatim/channel.hpp"
+
+namespace verbatim::transport {
+
+class Engine;
+struct Unexpected;
+
+class Channel {
+ public:
+  Channel(Engine& engine, ChannelId id, std::string peer);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // -- for the user, by way of verbatim::Channel --------------------------------------------------------------------
+  [[nodiscard]] Request send(const void* data, std::size_t bytes, Tag tag) {
+    if (static_cast<std::int64_t>(bytes) <= eager_now_ && (data != nullptr || bytes == 0)) [[likely]] {
+      if (send_frame(data, static_cast<std::uint32_t>(bytes), tag)) {
+        return Request(Completion{Outcome::accepted, Status::ok, id_, tag, bytes});
+      }
+    }
+    return send_later(data, bytes, tag);
+  }
+  [[nodiscard]] Request put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset,
+                            std::optional<Tag> notice);
+  [[nodiscard]] Request get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset);
+  struct AtomicOperands {
+    std::uint64_t operand = 0;
+    std::uint64_t swap = 0;
+    std::uint64_t* before = nullptr;
+  };
+  [[nodiscard]] Request atomic(RequestKind kind, const AtomicOperands& operands, const RemoteRegion& target,
+                               std::uint64_t offset);
+  [[nodiscard]] Request flush();
+  [[nodiscard]] Request close();
+
+  [[nodiscard]] ChannelId id() const noexcept { return id_; }
+  [[nodiscard]] ChannelState state() const noexcept { return state_; }
+  [[nodiscard]] Status reason() const noexcept { return reason_; }
+  [[nodiscard]] const std::string& reason_text() const noexcept { return reason_text_; }
+  [[nodiscard]] const std::string& peer() const noexcept { return peer_; }
+  [[nodiscard]] const ChannelCounters& counters() noexcept;
+
+  // -- life, for the engine -----------------------------------------------------------------------------------------
+  [[nodiscard]] control::ConnectionId connection() const noexcept { return connection_; }
+  void set_connection(control::ConnectionId connection) noexcept { connection_ = connection; }
+  void set_peer(std::string peer) { peer_ = std::move(peer); }
+  [[nodiscard]] Psn first_psn() const noexcept { return first_psn_; }
+  void set_first_psn(Psn first) noexcept { first_psn_ = first; }
+  void limit_fragments(std::uint64_t max_message_bytes) noexcept { max_message_bytes_ = max_message_bytes; }
+  // Has a queue pair with receives posted from here on.
+  void prepare(std::unique_ptr<Lane> lane) noexcept { lane_ = std::move(lane); }
+  [[nodiscard]] bool has_lane() const noexcept { return lane_ != nullptr; }
+  [[nodiscard]] std::unique_ptr<Lane> take_lane() noexcept { return std::move(lane_); }
+  void open();
+  // Ends everything that no device can touch any more, now, and gives the queue pair back; the rest ends with
+  // retired().
+  void shut(Status status, std::string sentence);
+  // The queue pair has been drained: no device touches the buffers of what was under way.
+  void retired();
+  // What went wrong while the lists were in use; the engine shuts the channel as soon as they are not.
+  void break_off(Status status, std::string sentence);
+  [[nodiscard]] bool broken() const noexcept { return broken_; }
+  void shut_broken() { shut(broken_status_, std::move(broken_text_)); }
+
+  // -- receiving, for the engine ------------------------------------------------------------------------------------
+  [[nodiscard]] Lane& lane() noexcept { return *lane_; }
+  // A frame in receive slot `slot`, of `bytes` as the device says.
+  void on_received(std::uint32_t slot, std::uint32_t bytes);
+  // Takes at most `limit` frames out of the write queue; how many.
+  unsigned poll_write_queue(unsigned limit);
+  // A completion of something posted to the send queue.
+  void on_sent(const qp::WorkCompletion& completion);
+  // A receive takes a message that was offered.
+  void take_offer(RequestState& receive, PeerRequest send, std::uint64_t bytes, Tag tag);
+  // Sends whatever can be sent now.
+  void push();
+
+  ListHook<Channel> touched;  // the engine's list of channels to push
+  bool is_touched = false;
+
+ private:
+  // push.cpp
+  [[nodiscard]] Request send_later(const void* data, std::size_t bytes, Tag tag);
+  [[nodiscard]] Request queue(RequestState& request);
+  [[nodiscard]] bool issue(RequestState& request);
+  [[nodiscard]] bool send_eager(RequestState& request);
+  void settle_flushes();
+  [[nodiscard]] bool outstanding_before(std::uint64_t order) const noexcept;
+  void offer_write_queue();
+  void settle_credits();
+  void update_eager() noexcept;
+  [[nodiscard]] bool has_something_to_push() const noexcept;
+
+  // frames.cpp
+  void on_frame(const FrameHeader& frame, const std::byte* body);
+  void on_eager(const FrameHeader& frame, const std::byte* body);
+  void on_write_queue(const WriteQueueOffer& offer);
+  void violate(const char* what);
+
+  // rendezvous.cpp
+  [[nodiscard]] bool offer(RequestState& send);
+  void on_ready_to_send(const FrameHeader& frame, const RendezvousOffer& offer);
+  [[nodiscard]] bool grant(RequestState& receive);
+  void on_clear_to_send(const RendezvousGrant& grant);
+  [[nodiscard]] bool move(RequestState& send);
+  [[nodiscard]] bool send_pieces(RequestState& send);
+  void on_piece(const Piece& piece, const std::byte* bytes, std::uint32_t count);
+  void on_finished(const RendezvousEnd& end);
+
+  // one_sided.cpp
+  [[nodiscard]] bool issue_put(RequestState& put);
+  [[nodiscard]] bool issue_get(RequestState& get);
+  // Posts writes or reads until all are posted (true) or there is no room.
+  [[nodiscard]] bool post_fragments(RequestState& request, std::uint32_t most_on_the_way);
+  void on_fragments_done(std::uint32_t ordinal);
+
+  // atomics.cpp
+  [[nodiscard]] bool ask_atomic(RequestState& request);
+  void on_atomic_request(const AtomicRequest& request);
+  [[nodiscard]] bool reply_atomics();
+  void on_atomic_reply(const AtomicReply& reply);
+
+  // A frame with a fixed body. False: no room now.
+  template <typename Body>
+  [[nodiscard]] bool send_body(FrameKind kind, Tag tag, const Body& body) {
+    FrameHeader* frame = begin(kind, sizeof(Body), tag);
+    if (frame == nullptr) return false;
+    std::memcpy(static_cast<void*>(frame + 1), &body, sizeof(Body));
+    return commit(*frame);
+  }
+  [[nodiscard]] FrameHeader* begin(FrameKind kind, std::uint32_t length, Tag tag) {
+    FrameHeader* frame = lane_->begin(length);
+    if (frame == nullptr) [[unlikely]]
+      return nullptr;
+    frame->kind = kind;
+    frame->flags = our_flags();
+    frame->length = length;
+    frame->tag = tag.value;
+    return frame;
+  }
+  [[nodiscard]] bool commit(FrameHeader& frame) {
+    if (const int problem = lane_->send(frame); problem != 0) [[unlikely]]
+      refused_post(problem);
+    return true;
+  }
+  [[nodiscard]] bool send_frame(const void* data, std::uint32_t bytes, Tag tag) {
+    FrameHeader* frame = begin(FrameKind::eager, bytes, tag);
+    if (frame == nullptr) [[unlikely]]
+      return false;
+    if (bytes != 0) std::memcpy(static_cast<void*>(frame + 1), data, bytes);
+    ++counters_.messages_sent;
+    counters_.bytes_sent += bytes;
+    return commit(*frame);
+  }
+  [[nodiscard]] FrameFlag our_flags() const noexcept;
+  void refused_post(int problem);
+  void end(RequestState& request, Outcome outcome, Status status) noexcept;
+  void end_all(RequestList& list, Outcome outcome, Status status) noexcept;
+
+  Engine& engine_;
+  std::unique_ptr<Lane> lane_;
+  std::int64_t eager_now_ = -1;  // the longest message that may go out at once and eagerly; -1: none may
+  RequestList queued_;
+  RequestList offered_;
+  RequestList moving_;
+  RequestList landing_;
+  RequestList waiting_;
+  RequestList granting_;
+  RequestList incoming_;
+  bool peer_headers_only_ = false;
+  bool flush_asked_ = false;  // a flush frame is on its way, or its answer
+  bool owes_answer_ = false;  // … of the peer's
+  bool write_queue_offered_ = false;
+  std::uint64_t next_order_ = 1;
+  Lane::Position flush_position_;
+
+  // Writes and reads that have not completed, oldest first: a ring with room for the whole send queue.
+  struct Fragment {
+    std::uint32_t ordinal = 0;
+    std::uint32_t bytes = 0;
+    RequestState* request = nullptr;
+  };
+  std::vector<Fragment> fragments_;
+  std::uint32_t first_fragment_ = 0;
+  std::uint32_t fragment_count_ = 0;
+  std::uint64_t fragment_bytes_ = 0;  // of each, at most
+
+  // Replies to atomics that wait for room. The peer has no more requests than that under way.
+  static constexpr std::uint32_t max_atomics = 64;
+  std::array<AtomicReply, max_atomics> replies_;
+  std::uint32_t first_reply_ = 0;
+  std::uint32_t reply_count_ = 0;
+  std::uint32_t atomics_out_ = 0;
+
+  ChannelId id_;
+  ChannelState state_ = ChannelState::connecting;
+  Status reason_ = Status::ok;
+  bool broken_ = false;
+  Status broken_status_ = Status::ok;
+  std::string reason_text_;
+  std::string broken_text_;
+  std::string peer_;
+  control::ConnectionId connection_;
+  Psn first_psn_;                        // of our packets
+  std::uint64_t max_message_bytes_ = 0;  // that both ends' devices take
+  ChannelCounters counters_;
+
+  friend class Engine;
+};
+
+}  // namespace verbatim::transport

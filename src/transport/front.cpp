@@ -1,0 +1,125 @@
+// The public handles and words, in front of what they stand for.
+#include "transport/channel.hpp"
+#include "verbatim/channel.hpp"
+#include "verbatim/context.hpp"
+#include "verbatim/types.hpp"
+
+namespace verbatim {
+
+ChannelId Channel::id() const noexcept {
+  return channel_->id();
+}
+ChannelState Channel::state() const noexcept {
+  return channel_->state();
+}
+Status Channel::reason() const noexcept {
+  return channel_->reason();
+}
+std::string Channel::reason_text() const {
+  return channel_->reason_text();
+}
+std::string Channel::peer() const {
+  return channel_->peer();
+}
+const ChannelCounters& Channel::counters() const noexcept {
+  return channel_->counters();
+}
+
+Request Channel::send(const void* data, std::size_t bytes, Tag tag) {
+  return channel_->send(data, bytes, tag);
+}
+
+Request Channel::put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset) {
+  return channel_->put(data, bytes, target, offset, std::nullopt);
+}
+
+Request Channel::put_notify(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset,
+                            Tag tag) {
+  return channel_->put(data, bytes, target, offset, tag);
+}
+
+Request Channel::get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset) {
+  return channel_->get(data, bytes, source, offset);
+}
+
+Request Channel::fetch_add(std::uint64_t addend, const RemoteRegion& target, std::uint64_t offset,
+                           std::uint64_t* before) {
+  return channel_->atomic(transport::RequestKind::fetch_add, {.operand = addend, .before = before}, target, offset);
+}
+
+Request Channel::compare_swap(std::uint64_t expected, std::uint64_t desired, const RemoteRegion& target,
+                              std::uint64_t offset, std::uint64_t* before) {
+  return channel_->atomic(transport::RequestKind::compare_swap,
+                          {.operand = expected, .swap = desired, .before = before}, target, offset);
+}
+
+Request Channel::flush() {
+  return channel_->flush();
+}
+Request Channel::close() {
+  return channel_->close();
+}
+
+Context::Context(Config config) : config_(std::move(config)) {
+  check(config_);
+}
+
+const char* to_string(ChannelState state) noexcept {
+  switch (state) {
+    case ChannelState::connecting:
+      return "connecting";
+    case ChannelState::open:
+      return "open";
+    case ChannelState::closing:
+      return "closing";
+    case ChannelState::closed:
+      return "closed";
+  }
+  return "?";
+}
+
+const char* to_string(Status status) noexcept {
+  switch (status) {
+    case Status::ok:
+      return "ok";
+    case Status::truncated:
+      return "truncated";
+    case Status::canceled:
+      return "canceled";
+    case Status::invalid_argument:
+      return "invalid argument";
+    case Status::no_resources:
+      return "no resources";
+    case Status::not_connected:
+      return "not connected";
+    case Status::peer_gone:
+      return "peer gone";
+    case Status::peer_restarted:
+      return "peer restarted";
+    case Status::timed_out:
+      return "timed out";
+    case Status::device_failed:
+      return "device failed";
+    case Status::remote_access:
+      return "remote access refused";
+  }
+  return "?";
+}
+
+const char* to_string(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::pending:
+      return "pending";
+    case Outcome::accepted:
+      return "accepted";
+    case Outcome::delivered:
+      return "delivered";
+    case Outcome::not_delivered:
+      return "not delivered";
+    case Outcome::unknown:
+      return "unknown";
+  }
+  return "?";
+}
+
+}  // namespace verbatim

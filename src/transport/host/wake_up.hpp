@@ -1,0 +1,28 @@
+// What a sleeping worker's thread waits on: one descriptor that is readable when a completion, a control event or a
+// deadline is due.
+#pragma once
+
+#include "base/clock.hpp"
+
+namespace verbatim::transport::host {
+
+class WakeUp {
+ public:
+  // The descriptors stay their owners'. Throws Error(no_space) if the process has none left.
+  WakeUp(int completions, int control);
+  ~WakeUp();
+  WakeUp(const WakeUp&) = delete;
+  WakeUp& operator=(const WakeUp&) = delete;
+
+  [[nodiscard]] int fd() const noexcept { return epoll_; }
+  // Readable from then on (of MonotonicClock), until the next call; never: not for this reason.
+  void at(Time time);
+  // Until it is readable, at most that long. A signal may end it early.
+  void sleep(Duration at_most);
+
+ private:
+  int epoll_ = -1;
+  int timer_ = -1;
+};
+
+}  // namespace verbatim::transport::host

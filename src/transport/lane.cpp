@@ -1,0 +1,104 @@
+#include "transport/lane.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace verbatim::transport {
+
+Lane::Lane(std::unique_ptr<qp::ReliableQueue> queue, mem::RegisteredRegion slots, const ReceiveShape& shape,
+           std::uint32_t epoch)
+    : queue_(std::move(queue)),
+      epoch_(epoch),
+      inline_bytes_(queue_->max_inline()),
+      receive_slots_(shape.depth + shape.control_slots),
+      receive_slot_bytes_(shape.slot_bytes),
+      repost_batch_(std::clamp<std::uint32_t>(shape.repost_batch, 1, std::max(1U, shape.depth / 2))),
+      frame_credit_threshold_(std::max(1U, shape.depth / 2)),
+      receive_region_(std::move(slots)) {}
+
+void Lane::open(mem::RegisteredRegion slots, const SendShape& shape) {
+  send_region_ = std::move(slots);
+  send_shape_ = shape;
+  send_slot_bytes_ = slot_bytes_for(shape.eager_bytes);
+}
+
+int Lane::post_all_receives() {
+  std::array<qp::ReceiveSlot, qp::max_receive_batch> batch;
+  for (std::uint32_t slot = 0; slot < receive_slots_;) {
+    std::size_t count = 0;
+    for (; count < batch.size() && slot < receive_slots_; ++count, ++slot) {
+      batch[count] = {slot, receive_slot(slot), receive_slot_bytes_, receive_region_.lkey()};
+    }
+    if (const int problem = queue_->post_receives(epoch_, std::span(batch.data(), count)); problem != 0) return problem;
+  }
+  return 0;
+}
+
+int Lane::repost() {
+  if (batched_ == 0) return 0;
+  const int problem = queue_->post_receives(epoch_, std::span(batch_.data(), batched_));
+  if (problem != 0) return problem;
+  frames_consumed_ += batched_sequenced_;
+  batched_ = batched_sequenced_ = 0;
+  return 0;
+}
+
+int Lane::commit_slot(FrameHeader& frame) {
+  const auto bytes = static_cast<std::uint32_t>(sizeof(FrameHeader)) + frame.length;
+  ++frames_sent_;
+  next_send_slot_ = next_send_slot_ + 1 == send_shape_.depth ? 0 : next_send_slot_ + 1;
+  const qp::Segment segment{&frame, bytes, send_region_.lkey()};
+  return queue_->post_send(qp::WorkKind::send, epoch_, std::span(&segment, 1), qp::Signal::no,
+                           bytes <= inline_bytes_ ? qp::Inline::yes : qp::Inline::no);
+}
+
+int Lane::send_credit(FrameFlag flags) {
+  FrameHeader* frame = nullptr;
+  if (writes_to_ring()) {
+    frame = begin_record(0, 0);
+  } else if (queue_->control_slots_free() != 0) {
+    const std::size_t slot = std::size_t{send_shape_.depth} + next_control_slot_;
+    next_control_slot_ = next_control_slot_ + 1 == send_shape_.control_slots ? 0 : next_control_slot_ + 1;
+    frame = reinterpret_cast<FrameHeader*>(send_region_.address() + slot * send_slot_bytes_);
+  }
+  if (frame == nullptr) return 0;
+  *frame = FrameHeader{.kind = FrameKind::credit, .flags = flags};
+  if (writes_to_ring()) return commit(*frame);
+  fill(*frame);
+  const qp::Segment segment{frame, sizeof(FrameHeader), send_region_.lkey()};
+  return queue_->post_send(qp::WorkKind::control, epoch_, std::span(&segment, 1), qp::Signal::no,
+                           sizeof(FrameHeader) <= inline_bytes_ ? qp::Inline::yes : qp::Inline::no);
+}
+
+void Lane::open_reader(mem::RegisteredRegion ring) {
+  ring_ = std::move(ring);
+  const auto lines = std::bit_floor(static_cast<std::uint32_t>(ring_.bytes() / line_bytes));
+  reader_ = WriteQueueReader(ring_.address(), lines);
+}
+
+WriteQueueOffer Lane::offer() const noexcept {
+  return {.address = reinterpret_cast<std::uintptr_t>(ring_.address()),
+          .lines = reader_.lines(),
+          .rkey = ring_.rkey().value};
+}
+
+void Lane::open_writer(const WriteQueueOffer& offer, mem::RegisteredRegion mirror) {
+  mirror_ = std::move(mirror);
+  ring_address_ = offer.address;
+  ring_rkey_ = RKey{offer.rkey};
+  lines_ = offer.lines;
+}
+
+// Only a record that doesn't fit before the ring's end comes here: the reader is told to go on at the start.
+FrameHeader* Lane::begin_record_at_start(std::uint32_t lines, std::uint32_t at, std::uint32_t reserve) {
+  const std::uint32_t skipped = lines_ - at;
+  const std::uint32_t unread = lines_written_ - lines_consumed_by_peer_;
+  if (unread + skipped + lines + reserve > lines_ || queue_->send_slots_free() < 2) return nullptr;
+  auto* skip = reinterpret_cast<FrameHeader*>(mirror_.address() + std::size_t{at} * line_bytes);
+  *skip = FrameHeader{.kind = FrameKind::skip};
+  if (write(reinterpret_cast<const std::byte*>(skip), sizeof(FrameHeader)) != 0) return nullptr;
+  lines_written_ += skipped;
+  return reinterpret_cast<FrameHeader*>(mirror_.address());
+}
+
+}  // namespace verbatim::transport

@@ -1,0 +1,135 @@
+// Puts and gets, and the fragments in which they, and the bytes of a rendezvous, are given to the device.
+#include <algorithm>
+
+#include "transport/channel.hpp"
+#include "transport/engine.hpp"
+#include "transport/remote_region.hpp"
+
+namespace verbatim::transport {
+
+Request Channel::put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset,
+                     std::optional<Tag> notice) {
+  const RemoteRange range = remote_range(target, bytes, offset);
+  if (data == nullptr && bytes != 0) return engine_.refuse(Status::invalid_argument);
+  if (!range.inside) return engine_.refuse(Status::remote_access);
+  RequestState* put = engine_.requests().take(RequestKind::put);
+  if (put == nullptr) return engine_.refuse(Status::no_resources);
+  put->buffer = const_cast<std::byte*>(static_cast<const std::byte*>(data));
+  put->capacity = put->moving_bytes = bytes;
+  put->posted_bytes = put->moved_bytes = 0;
+  put->remote_address = range.address;
+  put->remote_rkey = range.rkey;
+  put->wants_notice = notice.has_value();
+  put->tag = notice.value_or(Tag{});
+  return queue(*put);
+}
+
+Request Channel::get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset) {
+  const RemoteRange range = remote_range(source, bytes, offset);
+  if (data == nullptr && bytes != 0) return engine_.refuse(Status::invalid_argument);
+  if (!range.inside) return engine_.refuse(Status::remote_access);
+  RequestState* get = engine_.requests().take(RequestKind::get);
+  if (get == nullptr) return engine_.refuse(Status::no_resources);
+  get->buffer = static_cast<std::byte*>(data);
+  get->capacity = get->moving_bytes = bytes;
+  get->posted_bytes = get->moved_bytes = 0;
+  get->remote_address = range.address;
+  get->remote_rkey = range.rkey;
+  return queue(*get);
+}
+
+// It stays at the head of the queue until all its bytes are posted, and the notice behind them: what comes later in the
+// channel is posted later.
+bool Channel::issue_put(RequestState& put) {
+  const bool registered = put.moving_bytes <= lane_->queue().max_inline() || put.leased ||
+                          engine_.lease(put, put.moving_bytes, mem::Access::source);
+  if (!registered) {
+    queued_.remove(put);
+    end(put, Outcome::not_delivered, Status::no_resources);
+    return true;
+  }
+  if (!post_fragments(put, static_cast<std::uint32_t>(fragments_.size()))) return false;
+  if (put.wants_notice && !send_frame(nullptr, 0, put.tag)) return false;
+  queued_.remove(put);
+  if (put.moved_bytes == put.moving_bytes) {
+    end(put, Outcome::delivered, Status::ok);
+  } else {
+    put.stage = RequestStage::landing;
+    landing_.push_back(put);
+  }
+  return true;
+}
+
+bool Channel::issue_get(RequestState& get) {
+  if (get.moving_bytes != 0 && !get.leased && !engine_.lease(get, get.moving_bytes, mem::Access::receive)) {
+    queued_.remove(get);
+    end(get, Outcome::not_delivered, Status::no_resources);
+    return true;
+  }
+  if (!post_fragments(get, static_cast<std::uint32_t>(fragments_.size()))) return false;
+  queued_.remove(get);
+  if (get.moved_bytes == get.moving_bytes) {
+    end(get, Outcome::delivered, Status::ok);
+  } else {
+    get.stage = RequestStage::landing;
+    landing_.push_back(get);
+  }
+  return true;
+}
+
+bool Channel::post_fragments(RequestState& request, std::uint32_t most_on_the_way) {
+  qp::ReliableQueue& queue = lane_->queue();
+  while (request.posted_bytes < request.moving_bytes) {
+    if (broken_ || fragment_count_ >= most_on_the_way || queue.send_slots_free() == 0) return false;
+    const std::uint64_t left = request.moving_bytes - request.posted_bytes;
+    const auto bytes = static_cast<std::uint32_t>(std::min(left, fragment_bytes_));
+    const qp::RemotePlace place{request.remote_address + request.posted_bytes, RKey{request.remote_rkey}};
+    const qp::Segment segment{request.buffer + request.posted_bytes, bytes,
+                              request.leased ? request.lease.lkey() : LKey{}};
+    const std::uint32_t ordinal = queue.next_ordinal();
+    const std::span<const qp::Segment> segments(&segment, 1);
+    const int problem = request.kind == RequestKind::get
+                            ? queue.post_read(lane_->epoch(), segments, place, qp::Signal::yes)
+                            : queue.post_write(lane_->epoch(), segments, place, qp::Signal::yes,
+                                               request.leased ? qp::Inline::no : qp::Inline::yes);
+    if (problem != 0) {
+      refused_post(problem);
+      return false;
+    }
+    const auto last = (first_fragment_ + fragment_count_) % static_cast<std::uint32_t>(fragments_.size());
+    fragments_[last] = {ordinal, bytes, &request};
+    ++fragment_count_;
+    request.posted_bytes += bytes;
+  }
+  return true;
+}
+
+void Channel::on_sent(const qp::WorkCompletion& completion) {
+  lane_->queue().on_send_completed(completion.id);
+  if (completion.failed()) {
+    return break_off(
+        completion.status == qp::CompletionStatus::remote_access ? Status::remote_access : Status::device_failed,
+        std::string("the queue pair to ") + peer_ + " failed: " + to_string(completion.status));
+  }
+  if (fragment_count_ != 0) on_fragments_done(completion.id.slot);
+  if (has_something_to_push()) engine_.touch(*this);
+}
+
+// A send queue completes in order: this one and all before it are done.
+void Channel::on_fragments_done(std::uint32_t ordinal) {
+  while (fragment_count_ != 0) {
+    const Fragment& oldest = fragments_[first_fragment_];
+    const std::uint32_t behind = (ordinal - oldest.ordinal) & qp::WorkId::slot_mask;
+    if (behind > qp::WorkId::slot_mask / 2) return;
+    RequestState& request = *oldest.request;
+    request.moved_bytes += oldest.bytes;
+    first_fragment_ = (first_fragment_ + 1) % static_cast<std::uint32_t>(fragments_.size());
+    --fragment_count_;
+    if (request.stage == RequestStage::landing && request.moved_bytes == request.moving_bytes) {
+      landing_.remove(request);
+      end(request, Outcome::delivered, Status::ok);
+    }
+  }
+}
+
+}  // namespace verbatim::transport
