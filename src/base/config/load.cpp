@@ -167,7 +167,7 @@ class Loader {
       known.emplace_back(profile.name);
       if (profile.name != name) continue;
       loaded_.profile = name;
-      return apply(TomlFile::parse(fmt::format("profile {}", name), profile.text), ConfigOrigin::profile);
+      return apply(TomlFile::parse(fmt::format("{}.toml", name), profile.text), ConfigOrigin::profile);
     }
     throw Error(ErrorCode::not_found,
                 fmt::format("{}: {} is '{}'; there are {}", wish.where, wish.name, wish.text, fmt::join(known, ", ")));
@@ -224,6 +224,10 @@ LoadedConfig load(const ConfigSources& sources, const Environment& environment, 
   return Loader(sources, environment, warn).run();
 }
 
+}  // namespace verbatim::config
+
+namespace verbatim {
+
 const char* to_string(ConfigOrigin origin) {
   switch (origin) {
     case ConfigOrigin::built_in:
@@ -241,10 +245,6 @@ const char* to_string(ConfigOrigin origin) {
   }
   return "unknown";
 }
-
-}  // namespace verbatim::config
-
-namespace verbatim {
 
 Config load_config(const ConfigSources& sources) {
   return config::load(sources, config::environment_of_this_process(),

@@ -31,6 +31,10 @@ struct LoadedConfig {
 // Throws as load_config(). `warn` is called once for each thing that is odd; in strict mode each throws instead.
 [[nodiscard]] LoadedConfig load(const ConfigSources& sources, const Environment& environment, const Warn& warn);
 
+}  // namespace verbatim::config
+
+namespace verbatim {
+
 [[nodiscard]] const char* to_string(ConfigOrigin origin);
 
-}  // namespace verbatim::config
+}  // namespace verbatim

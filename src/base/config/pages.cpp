@@ -34,6 +34,13 @@ std::string one_sentence_a_line(std::string_view text) {
   return lines;
 }
 
+// In the arguments of mdoc's macros a quote is no letter.
+std::string macro_argument(const std::string& text) {
+  std::string argument;
+  for (const char letter : text) argument += letter == '"' ? "\\(dq" : std::string(1, letter);
+  return argument;
+}
+
 }  // namespace
 
 std::string sample_file() {
@@ -56,7 +63,7 @@ std::string manual_list() {
     text += fmt::format(".Ss [{}]\n{}\n.Bl -tag -width Ds\n", table.name, table.sentence);
     for (const Knob& knob : knobs()) {
       if (knob.table != table.name) continue;
-      text += fmt::format(".It Cm {} = {}\n{}Allowed: {}.\n", knob.name, show(Config{}, knob),
+      text += fmt::format(".It Cm {} = {}\n{}Allowed: {}.\n", knob.name, macro_argument(show(Config{}, knob)),
                           one_sentence_a_line(knob.sentence), allowed(knob));
     }
     text += ".El\n";

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.hpp"
@@ -27,6 +28,10 @@ toml::table parsed(const std::string& name, Parse parse) {
 TomlFile TomlFile::read(std::string_view wish, const std::string& path) {
   if (::access(path.c_str(), R_OK) != 0) {
     throw Error(ErrorCode::not_found, fmt::format("{}: {} can't be read: {}", wish, path, std::strerror(errno)));
+  }
+  // It would open, and look like an empty file.
+  if (std::filesystem::is_directory(path)) {
+    throw Error(ErrorCode::not_found, fmt::format("{}: {} is a directory; name a file in it", wish, path));
   }
   toml::table root = parsed(path, [&] { return toml::parse_file(path); });
   return {path, std::move(root)};

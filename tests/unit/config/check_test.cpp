@@ -6,7 +6,9 @@
 
 #include <chrono>
 
+#include "base/config/knobs.hpp"
 #include "base/error.hpp"
+#include "device/queue_pair/units.hpp"
 
 namespace verbatim::config {
 namespace {
@@ -123,6 +125,21 @@ TEST(ConfigCheck, QuestionsRetriesForEverAndLongSilences) {
   config.rc.rnr_timer = 492ms;
   EXPECT_THAT(doubts(config), ElementsAre(AllOf(HasSubstr("rc.rnr_timer is 492ms"), HasSubstr("655.36ms"))));
   EXPECT_NO_THROW(check(config));
+}
+
+// Base knows no codes of devices, so what its ranges and doubts say of them is held against the floor that does.
+TEST(ConfigCheck, AgreesWithTheCodesOfDevices) {
+  const Range ack = find_knob("rc", "ack_timeout")->range;
+  EXPECT_EQ(qp::AckTimeout(Duration(ack.least)).code(), 1);
+  EXPECT_NO_THROW(qp::AckTimeout{Duration(ack.most)});
+  const Range rnr = find_knob("rc", "rnr_timer")->range;
+  EXPECT_EQ(qp::RnrTimer(Duration(rnr.least)).code(), 1);
+  EXPECT_EQ(qp::RnrTimer(Duration(rnr.most)).code(), 0);
+  Config config;
+  for (const Duration timer : {491520us, 491521us}) {
+    config.rc.rnr_timer = timer;
+    EXPECT_EQ(doubts(config).empty(), qp::RnrTimer(timer).code() != 0);
+  }
 }
 
 }  // namespace

@@ -99,6 +99,15 @@ TEST_F(ConfigSource, IsThisProcess) {
   EXPECT_EQ(config.rc.retry_count, 5U);
 }
 
+TEST_F(ConfigSource, IsAFileAndNoFolder) {
+  EXPECT_THAT(refusal(
+                  [&] {
+                    return load_with({}, {{"VERBATIM_CONFIG", folder}});
+                  },
+                  ErrorCode::not_found),
+              AllOf(HasSubstr("VERBATIM_CONFIG"), HasSubstr("directory")));
+}
+
 // -- profiles --------------------------------------------------------------------------------------------------------
 
 TEST_F(ConfigSource, TakesTheProfileOfWhoeverIsClosest) {
