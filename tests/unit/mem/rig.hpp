@@ -14,27 +14,30 @@
 
 namespace verbatim::mem {
 
-// Every device of a test file lives here; made once, gone at the end.
-inline const std::string& device_directory() {
-  struct Directory {
-    Directory() {
-      char name[] = "/dev/shm/verbatim-mem-XXXXXX";
-      if (::mkdtemp(name) == nullptr) std::abort();
-      path = name;
-    }
-    ~Directory() {
-      if (::getpid() == owner) std::filesystem::remove_all(path);
-    }
-    std::string path;
-    pid_t owner = ::getpid();
-  };
-  static const Directory directory;
-  return directory.path;
-}
+// Every device of a test program lives here, those of its children too; gone at its end.
+class DeviceDirectory {
+ public:
+  DeviceDirectory() {
+    char name[] = "/dev/shm/verbatim-mem-XXXXXX";
+    if (::mkdtemp(name) == nullptr) std::abort();
+    path_ = name;
+  }
+  DeviceDirectory(const DeviceDirectory&) = delete;
+  DeviceDirectory& operator=(const DeviceDirectory&) = delete;
+  ~DeviceDirectory() {
+    if (::getpid() == owner_) std::filesystem::remove_all(path_);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  pid_t owner_ = ::getpid();
+};
+inline const DeviceDirectory device_directory;
 
 inline soft::DeviceConfig shm_config() {
   soft::DeviceConfig config;
-  config.directory = device_directory();
+  config.directory = device_directory.path();
   return config;
 }
 

@@ -4,37 +4,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numaif.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <memory>
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
-#include "device/ibverbs/provider.hpp"
-#include "device/soft/provider.hpp"
 #include "mem/cores.hpp"
 #include "mem/slab.hpp"
 #include "mem/topology.hpp"
-#include "unit/mem/child.hpp"
-#include "unit/mem/rig.hpp"
+#include "vm/mem/rxe.hpp"
 
 namespace verbatim::mem {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t slot_bytes = 8192;
 constexpr Slab::Index slots = 600;  // more than a huge page
-
-std::unique_ptr<device::Context> open_rxe() {
-  return device::make_ibverbs_provider()->open("rxe0");
-}
 
 // The node of each page, from the kernel; negative: an errno value.
 std::vector<int> nodes_of(const RegisteredRegion& region) {
@@ -96,38 +84,6 @@ INSTANTIATE_TEST_SUITE_P(Devices, OnTwoNodes, ::testing::Values("rxe", "soft"),
 TEST(CoresOfTwoNodes, AreThoseOfTheDevicesNode) {
   EXPECT_THAT(choose_cores({1, {1}}), ElementsAre(1));
   EXPECT_THAT(choose_cores({}), ElementsAre(0, 1));
-}
-
-TEST(MemlockLimitOfTheKernel, IsNamedWhenItRefuses) {
-  Rig rig(open_rxe());
-  const auto before = RegisteredRegion::allocate(rig.registrar, 48 * 1024, Access::receive, {});
-  expect_in_child([&] {
-    // The child's own memory is counted anew, so its device is its own too.
-    const auto context = open_rxe();
-    auto* const pd = context->alloc_pd();
-    PinnedBytes pinned;
-    const Registrar registrar{*context, pd, pinned};
-    const rlimit limit{64 * 1024, 128 * 1024};
-    constexpr uid_t nobody = 65534;
-    if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || ::seteuid(nobody) != 0) return false;
-    const auto first = RegisteredRegion::allocate(registrar, 48 * 1024, Access::receive, {});
-    try {
-      (void)RegisteredRegion::allocate(registrar, 32 * 1024, Access::receive, {});
-      ADD_FAILURE() << "32 KiB more were registered";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::permission);
-      EXPECT_THAT(error.what(), AllOf(HasSubstr("RLIMIT_MEMLOCK allows: 64KiB"), HasSubstr("hard limit 128KiB"),
-                                      HasSubstr("48KiB are used")));
-    }
-    return true;
-  });
-}
-
-// What the kernel pins it must not need to write.
-TEST(RegionsOnRxe, AreSentFromReadOnlyMemory) {
-  Rig rig(open_rxe());
-  static const char text[] = "constant";
-  EXPECT_TRUE(RegisteredRegion::of(rig.registrar, const_cast<char*>(text), sizeof text, Access::source));
 }
 
 }  // namespace
