@@ -7,8 +7,8 @@
 // After fork() the child holds none of the sockets, and the object does nothing there but vanish.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,7 +20,6 @@
 
 namespace verbatim::transport::host {
 
-class Edge;
 class Resolver;
 
 class TcpControl final : public control::ControlLinks {
@@ -28,7 +27,7 @@ class TcpControl final : public control::ControlLinks {
   struct Settings {
     Duration handshake_timeout = std::chrono::seconds(5);  // for a stranger to say who he is
     Duration close_timeout = std::chrono::seconds(1);      // for the destructor and close() to send what is queued
-    std::shared_ptr<Resolver> resolver;                    // nullptr: the system's, shared by the process
+    std::shared_ptr<Resolver> resolver = nullptr;          // nullptr: one of its own that asks the system
   };
 
   // Deadlines are times of MonotonicClock. Throws Error(no_space) if the process has no descriptors left.
@@ -45,7 +44,10 @@ class TcpControl final : public control::ControlLinks {
   [[nodiscard]] int event_fd() const noexcept override;
 
  private:
-  std::unique_ptr<Edge> edge_;
+  struct State;
+  [[nodiscard]] bool in_child() const noexcept;
+
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace verbatim::transport::host
