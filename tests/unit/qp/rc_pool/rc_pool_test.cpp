@@ -20,6 +20,11 @@ class RcPools : public TwoWorkers {
   std::string refused_lease(Worker& worker) {
     return refusal(ErrorCode::no_space, [&] { (void)worker.pool.lease(); });
   }
+  std::vector<std::unique_ptr<ReliableQueue>> lease_from_a(std::size_t count) {
+    std::vector<std::unique_ptr<ReliableQueue>> leased(count);
+    for (auto& queue : leased) queue = a->pool.lease();
+    return leased;
+  }
   void send_one(const Lane& lane) {
     ASSERT_EQ(b->post_receives(*lane.b, 1, 0, 1), 0);
     ASSERT_EQ(lane.a->post_send(WorkKind::send, 1, {}, Signal::yes, Inline::no), 0);
@@ -49,8 +54,7 @@ TEST_F(RcPools, HaveQueuePairsReadyForReceives) {
 
 TEST_F(RcPools, GrowWhenLeasedOutAndShrinkAgain) {
   open();
-  std::vector<std::unique_ptr<ReliableQueue>> leased;
-  for (int i = 0; i < 5; ++i) leased.push_back(a->pool.lease());
+  auto leased = lease_from_a(5);
   EXPECT_EQ(a->pool.counts().made, 5U);
   const auto reserved = a->completion_queue.reserved();
   EXPECT_EQ(reserved, 5 * small_pool().completion_entries());
@@ -65,8 +69,7 @@ TEST_F(RcPools, GrowWhenLeasedOutAndShrinkAgain) {
 TEST_F(RcPools, RefuseWhatTheDeviceHasNotWithUsedAndLimitAndLeaveOthersAlone) {
   open(small_pool(), with_queue_pairs(8));
   Lane lane = connected();
-  std::vector<std::unique_ptr<ReliableQueue>> leased;
-  for (int i = 0; i < 7; ++i) leased.push_back(a->pool.lease());
+  auto leased = lease_from_a(7);
   const auto sentence = refused_lease(*a);
   EXPECT_TRUE(contains(sentence, "8 of 8 are used (8 by channels, 0 still draining)")) << sentence;
   EXPECT_TRUE(contains(sentence, "the worker's limit is 64, the device's 8")) << sentence;
@@ -81,8 +84,7 @@ TEST_F(RcPools, RefuseWhatTheWorkerMayNot) {
   auto settings = small_pool();
   settings.max = 3;
   open(settings);
-  std::vector<std::unique_ptr<ReliableQueue>> leased;
-  for (int i = 0; i < 3; ++i) leased.push_back(a->pool.lease());
+  const auto leased = lease_from_a(3);
   const auto sentence = refused_lease(*a);
   EXPECT_TRUE(contains(sentence, "3 of 3")) << sentence;
   EXPECT_TRUE(contains(sentence, "raise the worker's limit")) << sentence;
@@ -216,8 +218,7 @@ TEST_F(RcPools, LeaveTheDeviceAsItWasAfterAThousandRounds) {
   EXPECT_EQ(a->pool.counts().recycled, 1000U);
   EXPECT_EQ(a->completion_queue.reserved(), reserved);
   EXPECT_EQ(a->counter("cq_overruns"), 0U);
-  std::vector<std::unique_ptr<ReliableQueue>> all;
-  for (int i = 0; i < 8; ++i) all.push_back(a->pool.lease());
+  const auto all = lease_from_a(8);
   EXPECT_TRUE(contains(refused_lease(*a), "8 of 8"));
 }
 

@@ -153,7 +153,7 @@ TEST_F(Rounds, EachRequestOfAThousandRoundsEndsOnceInItsOwn) {
     Tally of_a;
     Tally of_b;
     post_all(lane, round, of_a, of_b);
-    const auto steps = random.below(3 * depth);
+    const auto steps = random.below(std::uint64_t{3} * depth);
     for (std::uint64_t i = 0; i < steps; ++i) network.step();
     count(a->poll(), round, of_a);
     const Time started = network.now();

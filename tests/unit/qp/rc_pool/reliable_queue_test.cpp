@@ -8,6 +8,9 @@
 namespace verbatim::qp::testing {
 namespace {
 
+// Handed over once per message.
+static_assert(sizeof(WorkCompletion) <= 24);
+
 class ReliableQueues : public TwoWorkers {
  protected:
   void expect_nothing_refused() {
@@ -117,7 +120,8 @@ TEST_F(ReliableQueues, GatherUpToFourSegments) {
   EXPECT_EQ(received[0].id, (WorkId{WorkKind::receive, 100, 7}));
   EXPECT_EQ(received[0].qpn, lane.b->number());
   EXPECT_EQ(received[0].bytes, 4U);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(b->memory[100 * Worker::slot_bytes + i], std::byte(i + 1));
+  const auto* landed = static_cast<const std::byte*>(b->slot(100).address);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(landed[i], std::byte(i + 1));
   const std::array<Segment, 5> too_many{};
   EXPECT_EQ(lane.a->post_send(WorkKind::send, 7, too_many, Signal::yes, Inline::no), EINVAL);
   expect_nothing_refused();
