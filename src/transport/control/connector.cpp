@@ -17,6 +17,16 @@ Backoff redial_backoff() {
   return {first_redial_pause, longest_redial_pause};
 }
 
+// A worker listens on one port, under whatever name or number of its host. Two numbers that differ are taken for two
+// hosts.
+bool may_mean_the_same(std::string_view dialled, std::string_view advertised) {
+  if (dialled == advertised) return true;
+  if (advertised.empty()) return false;
+  const auto port = [](std::string_view address) { return address.substr(address.rfind(':') + 1); };
+  const bool is_name = dialled.find_first_not_of("0123456789.:") != std::string_view::npos && dialled.front() != '[';
+  return is_name && port(dialled) == port(advertised);
+}
+
 }  // namespace
 
 Connector::Connector(const Settings& settings, ControlLinks& links, Random random)
@@ -82,6 +92,7 @@ std::vector<Step> Connector::progress(Time now) {
     for (const LinkEvent& event : links_.take_events()) on_event(event);
   }
   if (now >= next_deadline_) pass_deadlines();
+  show_what_was_held();
   next_deadline_ = earliest_deadline();
   return std::exchange(steps_, {});
 }
@@ -136,6 +147,7 @@ Time Connector::earliest_deadline() const {
   for (const auto& [link, talk] : talks_) earliest = std::min(earliest, talk.handshake.deadline());
   for (const auto& [id, connection] : connections_) {
     if (connection.link == LinkId{}) earliest = std::min({earliest, connection.deadline, connection.redial_at});
+    earliest = std::min(earliest, connection.hold_until);
   }
   return earliest;
 }
@@ -287,9 +299,11 @@ void Connector::take_over(Connection& from, Connection& into) {
   into.offer = from.offer;
   talk_of(into)->connection = into.id;
   talk_of(into)->handshake.finish_by(into.deadline);
+  const bool is_open = from.hold_until != never;
   taken_over_.emplace(from.id, into.id);
   steps_.emplace_back(step::TakeOver{from.id, into.id});
   connections_.erase(ConnectionId(from.id));
+  if (is_open) show(into);
 }
 
 // Our dial has lost: its connection becomes the winner's other end.
@@ -319,30 +333,71 @@ void Connector::on_connect(const Talk& talk, const Agreement& agreement) {
 
 void Connector::on_opened(const Talk& talk) {
   Connection& connection = connections_.at(talk.connection);
-  connection.open = true;
-  if (talk.handshake.role() == Role::acceptor) crossing_.on_opened(talk.handshake.session());
+  if (!may_be_dialled_too(connection)) return show(connection);
+  const auto dialled_exactly = [&](const auto& entry) {
+    return entry.second.dialled && entry.second.peer_address == talk.handshake.peer().address;
+  };
+  const bool certain = std::any_of(connections_.begin(), connections_.end(), dialled_exactly);
+  connection.hold_until = now_ + (certain ? settings_.connect_timeout : longest_doubt);
+}
+
+bool Connector::may_be_dialled_too(const Connection& incoming) {
+  if (incoming.dialled) return false;
+  const std::string& address = talk_of(incoming)->handshake.peer().address;
+  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    const Connection& dial = entry.second;
+    return dial.dialled && does_not_know_whom(dial) && may_mean_the_same(dial.peer_address, address);
+  });
+}
+
+// Whether a dial has yet to learn who answers it.
+bool Connector::does_not_know_whom(const Connection& dial) const {
+  const auto talk = talks_.find(dial.link);
+  if (talk == talks_.end()) return dial.redial_at != never;
+  const HandshakeState state = talk->second.handshake.state();
+  return state == HandshakeState::linking || state == HandshakeState::greeting;
+}
+
+void Connector::show(Connection& connection) {
+  const Handshake& handshake = talk_of(connection)->handshake;
+  if (handshake.role() == Role::acceptor) crossing_.on_opened(handshake.session());
+  connection.shown = true;
+  connection.hold_until = never;
   steps_.emplace_back(step::Opened{.connection = connection.id,
-                                   .agreement = *talk.handshake.agreement(),
+                                   .agreement = *handshake.agreement(),
                                    .session = connection.session,
-                                   .peer = talk.handshake.peer(),
+                                   .peer = handshake.peer(),
                                    .peer_address = connection.peer_address,
                                    .incoming = !connection.dialled});
 }
 
+void Connector::show_what_was_held() {
+  for (auto& [id, connection] : connections_) {
+    if (connection.hold_until == never) continue;
+    if (now_ >= connection.hold_until || !may_be_dialled_too(connection)) show(connection);
+  }
+}
+
 void Connector::on_ended(LinkId link, const Ended& ended) {
-  const Talk talk = talks_.at(link);
-  drop(link);
+  const Talk& talk = talks_.at(link);
   Connection* connection = find(talk.connection);
+  // What came before the end is still to be read.
+  if (connection != nullptr && connection->hold_until != never) show(*connection);
   if (connection == nullptr) {
     // Whoever just left is no news.
     if (ended.status != Status::peer_gone && ended.status != Status::ok) {
       steps_.emplace_back(step::Refused{talk.peer_address, ended.sentence});
     }
-    return;
+    return drop(link);
   }
+  if (talk.handshake.agreement()) {  // the queue pair has left INIT: no other attempt can use it
+    connection->offer.reset();
+    connection->asked_for_queue_pair = false;
+  }
+  drop(link);
   connection->link = LinkId{};
   if (connection->dialled && (ended.retry || ended.crossed)) return dial_lost(*connection, ended);
-  end(*connection, {connection->id, ended.status, ended.sentence, connection->open});
+  end(*connection, {connection->id, ended.status, ended.sentence, connection->shown});
 }
 
 void Connector::dial_lost(Connection& connection, const Ended& ended) {

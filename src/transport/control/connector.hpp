@@ -27,8 +27,8 @@ struct ConnectionId {
 };
 
 namespace step {
-// Lease a queue pair, in INIT, with its receives posted; answer with queue_pair_prepared() or give_up(). A connection
-// is asked once: a dial that is repeated, or that turns into an accept because it lost a crossing, keeps its own.
+// Lease a queue pair, in INIT, with its receives posted; answer with queue_pair_prepared() or give_up(). If the
+// connection has one already, that one was used up by an attempt that was lost: give it back first.
 struct Prepare {
   ConnectionId connection;
 };
@@ -37,8 +37,9 @@ struct Connect {
   ConnectionId connection;
   Agreement agreement;
 };
-// `from`, which a peer dialled and which is not open, and `into`, which we dialled and which has no queue pair, are the
-// same: the queue pair of `from` (if it was prepared) and all that comes next belong to `into`. `from` is no more.
+// `from`, which a peer dialled and which has not been shown as open, and `into`, which we dialled, are the same: the
+// queue pair of `from`, in whatever state, and all that comes next belong to `into`. `into` gives its own back, if it
+// has one from an attempt that was lost. `from` is no more.
 struct TakeOver {
   ConnectionId from;
   ConnectionId into;
@@ -69,6 +70,11 @@ using Step = std::variant<step::Prepare, step::Connect, step::TakeOver, step::Op
 
 class Connector {
  public:
+  // An incoming connection is not shown while a dial of ours that does not know yet whom it reached could be to the
+  // same peer, for then it is the dial's. If the dialled address and the one that the peer gave differ, but could mean
+  // the same ("node7:7000", "10.0.0.7:7000"), this long at most.
+  static constexpr Duration longest_doubt = std::chrono::seconds(1);
+
   struct Settings {
     Identity self;
     SharedSettings shared;
@@ -113,7 +119,8 @@ class Connector {
     Backoff backoff;
     bool asked_for_queue_pair = false;
     std::optional<Offer> offer;
-    bool open = false;
+    bool shown = false;       // its Opened step has been made
+    Time hold_until = never;  // open, but not shown yet
   };
   // What is said on one link.
   struct Talk {
@@ -137,6 +144,10 @@ class Connector {
   void ask_for_queue_pair(Connection& connection, LinkId link, Talk& talk);
   void on_connect(const Talk& talk, const Agreement& agreement);
   void on_opened(const Talk& talk);
+  void show(Connection& connection);
+  void show_what_was_held();
+  [[nodiscard]] bool may_be_dialled_too(const Connection& incoming);
+  [[nodiscard]] bool does_not_know_whom(const Connection& dial) const;
   void on_ended(LinkId link, const Ended& ended);
   void dial_lost(Connection& connection, const Ended& ended);
   void end(Connection& connection, const step::Closed& closed);

@@ -52,10 +52,9 @@ const char* awaited_in(HandshakeState state) {
   return "nothing";
 }
 
-// Before our queue pair left INIT, another attempt can use it as it is.
-bool nothing_agreed(HandshakeState state) {
-  return state != HandshakeState::connecting && state != HandshakeState::accepted &&
-         state != HandshakeState::readying && state != HandshakeState::open;
+// An acceptor opens when it hears that the dialler is ready, a dialler when it hears that the acceptor has.
+bool peer_may_be_open(HandshakeState state) {
+  return state == HandshakeState::readying || state == HandshakeState::open;
 }
 
 }  // namespace
@@ -121,7 +120,7 @@ Actions Handshake::on_link_closed(Status status, const std::string& reason) {
   const HandshakeState before = std::exchange(state_, HandshakeState::ended);
   // In `linking` the links themselves have tried again until the deadline.
   return {Ended{
-      .status = status, .sentence = reason, .retry = before != HandshakeState::linking && nothing_agreed(before)}};
+      .status = status, .sentence = reason, .retry = before != HandshakeState::linking && !peer_may_be_open(before)}};
 }
 
 Actions Handshake::on_frame(std::span<const std::byte> frame, Time now) {

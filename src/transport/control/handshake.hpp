@@ -62,7 +62,7 @@ struct Opened {};
 struct Ended {                 // last action. What was prepared is the owner's to give back, and the link to close.
   Status status = Status::ok;  // ok: the peer said bye
   std::string sentence;
-  bool retry = false;                // nothing was agreed yet: another dial may do better
+  bool retry = false;                // the link was lost before the peer can have opened: dial again
   std::optional<Session> crossed{};  // the peer's own dial goes on instead of this one
 };
 using Action = std::variant<SendFrame, PrepareQueuePair, ConnectQueuePair, Opened, Ended>;

@@ -248,19 +248,24 @@ TEST_F(HandshakeTest, WhatWasAwaitedIsSaidAtTheConnectTimeout) {
   EXPECT_TRUE(dialler.handshake.on_tick(now + 1h).empty()) << "an open channel has no deadline";
 }
 
-TEST_F(HandshakeTest, ALinkLostBeforeAnythingWasAgreedIsWorthAnotherDial) {
-  dialler.carry_out(dialler.handshake.on_link_up());
-  dialler.carry_out(dialler.handshake.on_link_closed(Status::peer_gone, "connection reset"));
-  EXPECT_TRUE(dialler.ended->retry);
-}
-
-TEST_F(HandshakeTest, ALinkLostAfterTheQueuePairMovedIsNot) {
+TEST_F(HandshakeTest, ALinkLostBeforeThePeerCanHaveOpenedIsWorthAnotherDial) {
   dialler.hold_connect = true;
   run();
-  dialler.carry_out(dialler.handshake.on_link_closed(Status::peer_gone, "connection reset"));
-  EXPECT_FALSE(dialler.ended->retry);
-  acceptor.carry_out(acceptor.handshake.on_link_closed(Status::peer_gone, "connection reset"));
-  EXPECT_FALSE(acceptor.ended->retry);
+  for (End* end : {&dialler, &acceptor}) {
+    end->carry_out(end->handshake.on_link_closed(Status::peer_gone, "connection reset"));
+    EXPECT_TRUE(end->ended->retry);
+  }
+}
+
+TEST_F(HandshakeTest, ALinkLostWhenThePeerMayHaveOpenedIsNot) {
+  dialler.hold_connect = true;
+  run();
+  dialler.carry_out(dialler.handshake.on_queue_pair_connected());
+  ASSERT_TRUE(step(dialler, acceptor));
+  for (End* end : {&dialler, &acceptor}) {
+    end->carry_out(end->handshake.on_link_closed(Status::peer_gone, "connection reset"));
+    EXPECT_FALSE(end->ended->retry);
+  }
 }
 
 // Every message in every state: either it has its place there, or the handshake ends with a reason. Never anything
