@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "device/queue_pair/units.hpp"
-
 namespace verbatim::transport {
 namespace {
 
@@ -229,6 +227,7 @@ void Engine::remember_region(const mem::RegisteredRegion& region) {
 }
 
 void Engine::forget_region(const mem::RegisteredRegion& region) noexcept {
+  cache_.remove(region);
   regions_.erase(region.rkey().value);
 }
 

@@ -152,7 +152,7 @@ void Channel::settle_flushes() {
 }
 
 void Channel::settle_credits() {
-  if (broken_ || lane_ == nullptr) return;
+  if (broken_ || lane_ == nullptr || !lane_->has_queue()) return;
   if (owes_answer_) {
     if (const int problem = lane_->repost(); problem != 0) return refused_post(problem);
   }
