@@ -52,7 +52,7 @@ void describe_measuring(CLI::App& app, Options& options, Texts& texts, CLI::Opti
       app.add_option("TEST", texts.tests, fmt::format("what to measure, of {}; all by default", test_names()));
   not_listening(tests)->type_name("");
   auto* sizes = not_listening(app.add_option("--sizes", texts.sizes, "of a message; each test has its own by default"));
-  sizes->delimiter(',')->type_name("BYTES,…");
+  sizes->delimiter(',')->allow_extra_args(false)->type_name("BYTES,…");
   not_listening(app.add_option("--size-range", texts.size_range, "sizes from the first on, doubling"))
       ->type_name("FROM:TO")
       ->excludes(sizes);
@@ -76,6 +76,7 @@ void describe_measuring(CLI::App& app, Options& options, Texts& texts, CLI::Opti
 void describe_place_and_configuration(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--cores", options.cores, "to pin to: both sides' for --local, else one")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::NonNegativeNumber)
       ->type_name("A[,B]");
   app.add_option("--device", texts.device, "the same as --set device.name=…")->type_name("NAME[:PORT]");

@@ -144,7 +144,7 @@ std::string draw_axes(const Panel& panel, const Frame& frame, const std::vector<
   for (const Tick& tick : x_ticks) {
     const double x = frame.x.at(tick.value);
     svg += line_between(x, frame.top, x, frame.bottom, grid_colour);
-    svg += text_at(x, frame.bottom + 18, "middle", tick.label);
+    svg += text_at(x, frame.bottom + 18, "middle", tick.label, R"( font-size="11")");
   }
   for (const Tick& tick : y_ticks) {
     const double y = frame.y.at(tick.value);
@@ -181,7 +181,7 @@ std::string draw_series(const Series& series, const Frame& frame) {
 }
 
 std::string draw_legend(const Panel& panel, const Frame& frame) {
-  constexpr double legend_width = 210;
+  constexpr double legend_width = 236;
   constexpr double sample_width = 28;
   const double height = legend_line_height * static_cast<double>(panel.series.size()) + 8;
   const double left = panel.legend_on_top ? frame.left + 8 : frame.right - legend_width - 8;

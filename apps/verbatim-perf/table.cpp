@@ -18,7 +18,7 @@ struct Column {
 
 // Three or four digits that count.
 std::string compact(double value) {
-  const int decimals = value < 10 ? 3 : value < 100 ? 2 : value < 1000 ? 1 : 0;
+  const int decimals = value < 0.1 ? 5 : value < 10 ? 3 : value < 100 ? 2 : value < 1000 ? 1 : 0;
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -27,14 +27,14 @@ Column size_column() {
 }
 
 Column latency_column(std::string_view head, std::string_view name, double Distribution::*value) {
-  return {9, head, name, [value](const PointResult& r) { return compact(r.latency_ns.*value * 1e-3); }};
+  return {8, head, name, [value](const PointResult& r) { return compact(r.latency_ns.*value * 1e-3); }};
 }
 
 // "-" where there is no yardstick.
 Column ratio_column(std::string_view head, std::string_view name, std::optional<double> (PointResult::*ratio)() const) {
   return {8, head, name, [ratio](const PointResult& r) {
             const auto value = (r.*ratio)();
-            return value ? fmt::format("{:.2f}", *value) : "-";
+            return value ? compact(*value) : "-";
           }};
 }
 
@@ -51,7 +51,7 @@ void add_costs(std::vector<Column>& columns) {
                      [](const PointResult& r) { return fmt::format("{:.3f}", r.per_operation(&SideUse::posts)); }});
   columns.push_back(
       {9, "signal-", "led", [](const PointResult& r) { return fmt::format("{:.1f} %", 100 * r.signalled_share()); }});
-  columns.push_back({9, "receive", "posts/msg", [](const PointResult& r) {
+  columns.push_back({11, "receive", "posts/msg", [](const PointResult& r) {
                        return fmt::format("{:.3f}", r.per_operation(&SideUse::receive_posts));
                      }});
 }
@@ -85,7 +85,7 @@ std::vector<Column> bandwidth_columns() {
 
 std::string line_of(const std::vector<Column>& columns, const std::function<std::string(const Column&)>& cell) {
   std::string line;
-  for (const Column& column : columns) line += fmt::format("{:>{}}", cell(column), column.width);
+  for (const Column& column : columns) line += fmt::format(" {:>{}}", cell(column), column.width - 1);
   return line + "\n";
 }
 

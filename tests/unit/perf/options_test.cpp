@@ -55,6 +55,12 @@ TEST(PerfOptions, TakeTestsSizesAndBounds) {
                                               Point{TestKind::bw, 8, 16, true}, Point{TestKind::bw, 4096, 16, true}));
 }
 
+TEST(PerfOptions, TakeTestsAfterSizesAndCores) {
+  const Options options = parse({"--sizes", "8,64", "lat", "--cores", "0,1", "bw"});
+  EXPECT_THAT(options.tests, ElementsAre(TestKind::lat, TestKind::bw));
+  EXPECT_THAT(options.sizes, ElementsAre(8, 64));
+}
+
 TEST(PerfOptions, ListenWithAndWithoutAnAddress) {
   EXPECT_EQ(parse({"--listen"}).mode, Mode::listen);
   EXPECT_EQ(parse({"--listen"}).address, "");

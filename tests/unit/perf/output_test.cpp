@@ -67,8 +67,8 @@ TEST(PerfTable, HasABlockPerTestAndALinePerSize) {
   const std::string text =
       to_table(results_of({latency_result(), bandwidth_result(1 << 20), bandwidth_result(4 << 20)}));
   EXPECT_THAT(line_with(text, "soft0"), AllOf(HasSubstr("cores 0 and 1"), HasSubstr("poll")));
-  EXPECT_THAT(line_with(text, "0.200"), AllOf(HasSubstr("5.000"), HasSubstr("1.25"), HasSubstr("3.1 %")));
-  EXPECT_THAT(line_with(text, "1MiB  "), AllOf(HasSubstr("10486"), HasSubstr("0.52")));
+  EXPECT_THAT(line_with(text, "0.200"), AllOf(HasSubstr("5.000"), HasSubstr("1.250"), HasSubstr("3.1 %")));
+  EXPECT_THAT(line_with(text, "1MiB  "), AllOf(HasSubstr("10486"), HasSubstr("0.524")));
   EXPECT_THAT(line_with(text, "RNR NAKs"), AllOf(HasSubstr("RNR NAKs 1,"), HasSubstr("1.5 MB here")));
   EXPECT_THAT(text, HasSubstr("a cache line handed to the other core 160 ns, memcpy of 1MiB 20.0 GB/s"));
   EXPECT_THAT(text, Not(HasSubstr("Every byte")));
