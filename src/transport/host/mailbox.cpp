@@ -13,7 +13,7 @@
 
 namespace verbatim::transport::host {
 
-WakeUp::WakeUp() : descriptor_(Descriptor::make([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); })) {
+EventCounter::EventCounter() : descriptor_(Descriptor::make([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); })) {
   if (!descriptor_) {
     throw Error(ErrorCode::no_space, fmt::format("no event descriptor for control links: {}; raise the limit on open "
                                                  "files (ulimit -n)",
@@ -21,13 +21,13 @@ WakeUp::WakeUp() : descriptor_(Descriptor::make([] { return ::eventfd(0, EFD_CLO
   }
 }
 
-void WakeUp::set() noexcept {
+void EventCounter::set() noexcept {
   const std::uint64_t one = 1;
   // EAGAIN: the counter is at its limit, so it is set already.
   (void)uninterrupted([&] { return ::write(descriptor_.get(), &one, sizeof(one)); });
 }
 
-void WakeUp::clear() noexcept {
+void EventCounter::clear() noexcept {
   std::uint64_t count = 0;
   (void)uninterrupted([&] { return ::read(descriptor_.get(), &count, sizeof(count)); });
 }

@@ -17,10 +17,10 @@
 namespace verbatim::transport::host {
 
 // A counter that poll() and epoll wait for. Shared by whoever may have to wake the other side later than it lives.
-class WakeUp {
+class EventCounter {
  public:
   // Throws Error(no_space): no descriptors left.
-  WakeUp();
+  EventCounter();
   void set() noexcept;
   void clear() noexcept;
   [[nodiscard]] int fd() const noexcept { return descriptor_.get(); }
@@ -66,7 +66,7 @@ class Mailbox {
   [[nodiscard]] std::vector<Command> take_commands();
   void post(control::LinkEvent event);
   [[nodiscard]] bool full();
-  [[nodiscard]] const std::shared_ptr<WakeUp>& edge_wake() const noexcept { return edge_wake_; }
+  [[nodiscard]] const std::shared_ptr<EventCounter>& edge_wake() const noexcept { return edge_wake_; }
 
  private:
   [[nodiscard]] bool is_full() const noexcept {
@@ -74,8 +74,8 @@ class Mailbox {
   }
 
   std::atomic<bool>& has_events_;
-  WakeUp events_wake_;
-  std::shared_ptr<WakeUp> edge_wake_ = std::make_shared<WakeUp>();
+  EventCounter events_wake_;
+  std::shared_ptr<EventCounter> edge_wake_ = std::make_shared<EventCounter>();
   std::mutex mutex_;
   std::vector<Command> commands_;
   std::vector<control::LinkEvent> events_;
