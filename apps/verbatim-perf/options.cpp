@@ -43,34 +43,25 @@ ModeOptions describe_modes(CLI::App& app, Options& options, Texts& texts) {
   return modes;
 }
 
-void describe_measuring(CLI::App& app, Options& options, Texts& texts, CLI::Option* listen) {
-  const auto not_listening = [&](CLI::Option* option) {
-    option->excludes(listen);
-    return option;
-  };
+// Returns what the side that listens has no say in.
+std::vector<CLI::Option*> describe_measuring(CLI::App& app, Options& options, Texts& texts) {
   auto* tests =
       app.add_option("TEST", texts.tests, fmt::format("what to measure, of {}; all by default", test_names()));
-  not_listening(tests)->type_name("");
-  auto* sizes = not_listening(app.add_option("--sizes", texts.sizes, "of a message; each test has its own by default"));
+  tests->type_name("");
+  auto* sizes = app.add_option("--sizes", texts.sizes, "of a message; each test has its own by default");
   sizes->delimiter(',')->allow_extra_args(false)->type_name("BYTES,…");
-  not_listening(app.add_option("--size-range", texts.size_range, "sizes from the first on, doubling"))
-      ->type_name("FROM:TO")
-      ->excludes(sizes);
-  not_listening(app.add_option("--window", options.window, "messages under way, but for latencies"))
-      ->check(CLI::Range(1U, max_window))
-      ->type_name("N")
-      ->capture_default_str();
-  auto* duration = not_listening(app.add_option("--duration", texts.duration, "of each point"));
+  auto* size_range = app.add_option("--size-range", texts.size_range, "sizes from the first on, doubling");
+  size_range->type_name("FROM:TO")->excludes(sizes);
+  auto* window = app.add_option("--window", options.window, "messages under way, but for latencies");
+  window->check(CLI::Range(1U, max_window))->type_name("N")->capture_default_str();
+  auto* duration = app.add_option("--duration", texts.duration, "of each point");
   duration->type_name("TIME")->capture_default_str();
-  not_listening(app.add_option("--iterations", options.iterations, "of each point, instead of a duration"))
-      ->check(CLI::Range(std::uint64_t{1}, max_iterations))
-      ->type_name("N")
-      ->excludes(duration);
-  not_listening(app.add_option("--warm-up", texts.warm_up, "before each point, uncounted"))
-      ->type_name("TIME")
-      ->capture_default_str();
-  not_listening(
-      app.add_flag("--check", options.check, "fill each message with a pattern of its own, look at every byte"));
+  auto* iterations = app.add_option("--iterations", options.iterations, "of each point, instead of a duration");
+  iterations->check(CLI::Range(std::uint64_t{1}, max_iterations))->type_name("N")->excludes(duration);
+  auto* warm_up = app.add_option("--warm-up", texts.warm_up, "before each point, uncounted");
+  warm_up->type_name("TIME")->capture_default_str();
+  auto* check = app.add_flag("--check", options.check, "give each message bytes of its own and look at every one");
+  return {tests, sizes, size_range, window, duration, iterations, warm_up, check};
 }
 
 void describe_place_and_configuration(CLI::App& app, Options& options, Texts& texts) {
@@ -91,13 +82,15 @@ void describe_place_and_configuration(CLI::App& app, Options& options, Texts& te
       ->allow_extra_args(false);
 }
 
-void describe_output(CLI::App& app, Options& options, Texts& texts, CLI::Option* listen) {
-  auto* json = app.add_flag("--json", texts.json, "write JSON")->excludes(listen);
-  app.add_flag("--csv", texts.csv, "write comma-separated values")->excludes(listen)->excludes(json);
-  app.add_option("--plot", options.plot, "draw size against latency and bandwidth, as SVG")
-      ->type_name("FILE")
-      ->excludes(listen);
-  app.add_flag("--progress", options.progress, "say on standard error what is going on, terminal or not");
+// Returns what the side that listens has no use for.
+std::vector<CLI::Option*> describe_output(CLI::App& app, Options& options, Texts& texts) {
+  auto* json = app.add_flag("--json", texts.json, "write JSON");
+  auto* csv = app.add_flag("--csv", texts.csv, "write comma-separated values")->excludes(json);
+  auto* plot = app.add_option("--plot", options.plot, "draw size against latency and bandwidth, as SVG");
+  plot->type_name("FILE");
+  auto* progress =
+      app.add_flag("--progress", options.progress, "say on standard error what is measured, terminal or not");
+  return {json, csv, plot, progress};
 }
 
 std::vector<TestKind> parse_tests(const std::vector<std::string>& names) {
@@ -155,9 +148,9 @@ struct CommandLine {
   CommandLine()
       : app("Measures messages, puts and gets of the Verbatim library between two processes.", "verbatim-perf"),
         modes(describe_modes(app, options, texts)) {
-    describe_measuring(app, options, texts, modes.listen);
+    measuring = describe_measuring(app, options, texts);
     describe_place_and_configuration(app, options, texts);
-    describe_output(app, options, texts, modes.listen);
+    output = describe_output(app, options, texts);
     app.set_version_flag("--version", VERBATIM_VERSION);
     app.footer(
         "Sizes are written 8, 4KiB, 1MiB; times 200ms, 2s.\n"
@@ -168,7 +161,16 @@ struct CommandLine {
   Texts texts;
   CLI::App app;
   ModeOptions modes;
+  std::vector<CLI::Option*> measuring;
+  std::vector<CLI::Option*> output;
 };
+
+void refuse_with_listen(const std::vector<CLI::Option*>& options, const char* why) {
+  for (const CLI::Option* option : options) {
+    if (option->count() == 0) continue;
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} with --listen: {}", option->get_name(), why));
+  }
+}
 
 }  // namespace
 
@@ -193,7 +195,11 @@ std::vector<std::uint64_t> parse_size_range(const std::string& text) {
 Options parse_options(int argc, const char* const* argv) {
   CommandLine line;
   line.app.parse(argc, argv);
-  if (line.modes.listen->count() > 0) line.options.mode = Mode::listen;
+  if (line.modes.listen->count() > 0) {
+    line.options.mode = Mode::listen;
+    refuse_with_listen(line.measuring, "that is for the side that connects to say");
+    refuse_with_listen(line.output, "the side that connects has the results");
+  }
   if (line.modes.connect->count() > 0) line.options.mode = Mode::connect;
   take(line.texts, line.options);
   return line.options;

@@ -12,12 +12,13 @@ namespace verbatim::perf {
 namespace {
 
 constexpr double panel_width = 620;
-constexpr double panel_height = 470;
+constexpr double panel_height = 530;
 constexpr double title_height = 64;
 constexpr double left_margin = 78;
 constexpr double right_margin = 24;
-constexpr double bottom_margin = 62;
+constexpr double bottom_margin = 122;  // labels and the legend
 constexpr double top_margin = 30;
+constexpr std::size_t legend_columns = 3;
 constexpr double legend_line_height = 18;
 constexpr std::string_view reference_colour = "#777777";
 
@@ -34,7 +35,6 @@ struct Panel {
   std::string heading;
   std::string unit;
   std::vector<Series> series;
-  bool legend_on_top = true;  // left; else at the bottom right, where bandwidths leave room
 };
 
 std::string_view colour_of(TestKind test) {
@@ -73,7 +73,7 @@ void add_series(Panel& panel, const Results& results, std::string name, std::str
 
 Panel latency_panel(const Results& results) {
   constexpr double us = 1e-3;
-  Panel panel{"Latency", "µs", {}, true};
+  Panel panel{"Latency", "µs", {}};
   for (const TestTraits& test : all_tests()) {
     if (test.figure != Figure::latency) continue;
     const auto of_test = [kind = test.kind](double Distribution::*value) {
@@ -85,7 +85,7 @@ Panel latency_panel(const Results& results) {
     add_series(panel, results, name + ", p50", colour_of(test.kind), Stroke::solid, of_test(&Distribution::p50));
     add_series(panel, results, name + ", p99", colour_of(test.kind), Stroke::dashed, of_test(&Distribution::p99));
   }
-  add_series(panel, results, "cache line to the other core", reference_colour, Stroke::dashed,
+  add_series(panel, results, "cache line handover", reference_colour, Stroke::dashed,
              [](const PointResult& r) -> std::optional<double> {
                if (!r.is_latency() || !r.yardstick) return std::nullopt;
                return r.yardstick->handover_ns * us;
@@ -95,7 +95,7 @@ Panel latency_panel(const Results& results) {
 
 Panel bandwidth_panel(const Results& results) {
   constexpr double MB = 1e-6;
-  Panel panel{"Bandwidth", "MB/s", {}, false};
+  Panel panel{"Bandwidth", "MB/s", {}};
   for (const TestTraits& test : all_tests()) {
     if (test.figure != Figure::bandwidth) continue;
     add_series(panel, results, std::string(test.name), colour_of(test.kind), Stroke::solid, [&](const PointResult& r) {
@@ -180,23 +180,19 @@ std::string draw_series(const Series& series, const Frame& frame) {
          marks;
 }
 
+// Below the panel, where no line can run behind it.
 std::string draw_legend(const Panel& panel, const Frame& frame) {
-  constexpr double legend_width = 236;
   constexpr double sample_width = 28;
-  const double height = legend_line_height * static_cast<double>(panel.series.size()) + 8;
-  const double left = panel.legend_on_top ? frame.left + 8 : frame.right - legend_width - 8;
-  const double top = panel.legend_on_top ? frame.top + 8 : frame.bottom - height - 8;
-  std::string svg = fmt::format(
-      R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="white" fill-opacity="0.85" stroke="#bbbbbb"/>)"
-      "\n",
-      left, top, legend_width, height);
-  double y = top + legend_line_height / 2 + 4;
-  for (const Series& series : panel.series) {
+  const double column_width = (frame.right - frame.left) / legend_columns;
+  std::string svg;
+  for (std::size_t i = 0; i < panel.series.size(); ++i) {
+    const Series& series = panel.series[i];
+    const double x = frame.left + column_width * static_cast<double>(i % legend_columns);
+    const double y = frame.bottom + 66 + legend_line_height * static_cast<double>(i / legend_columns);
     svg += fmt::format(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}" stroke-width="2"{}/>)"
                        "\n",
-                       left + 8, y, left + 8 + sample_width, y, series.colour, dashes(series.stroke));
-    svg += text_at(left + 16 + sample_width, y + 4, "start", series.name);
-    y += legend_line_height;
+                       x, y, x + sample_width, y, series.colour, dashes(series.stroke));
+    svg += text_at(x + sample_width + 8, y + 4, "start", series.name);
   }
   return svg;
 }

@@ -60,10 +60,10 @@ void follow_one(Worker& worker, const Context& context, apps::HandoverLines* lin
 }
 
 // The child of --local. Its exit status.
-int be_partner(const Options& options, SharedPage& page, const std::vector<int>& cores) {
+int be_partner(const Config& config, SharedPage& page, const std::vector<int>& cores) {
   try {
     if (!cores.empty()) apps::pin_to(cores[1]);
-    Context context(load_config(options.config));
+    Context context(config);
     Worker worker(context);
     const std::string address = worker.listen("127.0.0.1");
     if (address.size() >= sizeof(page.address)) throw Error(ErrorCode::no_space, "the address is too long: " + address);
@@ -80,13 +80,13 @@ int be_partner(const Options& options, SharedPage& page, const std::vector<int>&
 Channel connect(Worker& worker, const std::string& address) {
   const Channel channel = worker.connect(address);
   if (worker.wait_open(channel)) return channel;
-  throw Error(ErrorCode::device_failure, fmt::format("can't connect to {}: {}", address, channel.reason_text()));
+  throw Error(ErrorCode::device_failure, channel.reason_text());
 }
 
 // Everything that is planned, against the side that listens at `address`.
-Results lead(const Options& options, const std::string& address, const std::string& place, apps::HandoverLines* lines,
-             const std::function<void()>& look_after) {
-  Context context(load_config(options.config));
+Results lead(const Options& options, const Config& config, const std::string& address, const std::string& place,
+             apps::HandoverLines* lines, const std::function<void()>& look_after) {
+  Context context(config);
   Worker worker(context);
   const WaitMode wait = context.config().worker.wait;
   Peer peer(worker, connect(worker, address), wait, look_after);
@@ -110,21 +110,24 @@ Results lead(const Options& options, const std::string& address, const std::stri
 }  // namespace
 
 Results measure_locally(const Options& options) {
+  const Config config = load_config(options.config);
   const std::vector<int> cores = local_cores(options);
-  Partner partner([&](SharedPage& page) { return be_partner(options, page, cores); });
+  // Both are tried before there is another side, so that one that may not be used is known at once.
+  for (auto core = cores.rbegin(); core != cores.rend(); ++core) apps::pin_to(*core);
+  Partner partner([&](SharedPage& page) { return be_partner(config, page, cores); });
   const std::string place = cores.empty() ? "both sides on the only processor of this host"
                                           : fmt::format("this host, cores {} and {}", cores[0], cores[1]);
   const std::string address = partner.await_address();
   if (!cores.empty()) apps::pin_to(cores[0]);
-  Results results =
-      lead(options, address, place, cores.empty() ? nullptr : &partner.page().lines, [&] { partner.look_after(); });
+  Results results = lead(options, config, address, place, cores.empty() ? nullptr : &partner.page().lines,
+                         [&] { partner.look_after(); });
   if (partner.await_end() != EXIT_SUCCESS) throw Error(ErrorCode::device_failure, "the other side failed in the end");
   return results;
 }
 
 Results measure_remotely(const Options& options) {
   if (!options.cores.empty()) apps::pin_to(options.cores[0]);
-  return lead(options, options.address, "against " + options.address, nullptr, [] {});
+  return lead(options, load_config(options.config), options.address, "against " + options.address, nullptr, [] {});
 }
 
 void be_measured(const Options& options) {

@@ -96,7 +96,9 @@ TEST(PerfOptions, RefuseWithTheReason) {
   EXPECT_THAT(refusal({"--cores", "1"}), HasSubstr("both sides need one"));
   EXPECT_THAT(refusal({"--listen", ":1", "--cores", "1,2"}), HasSubstr("this side needs one"));
   EXPECT_THAT(refusal({"--listen", ":1", "--connect", "a:1"}), HasSubstr("excludes"));
-  EXPECT_THAT(refusal({"--listen", ":1", "--sizes", "8"}), HasSubstr("excludes"));
+  EXPECT_THAT(refusal({"--listen", ":1", "--sizes", "8"}), HasSubstr("--sizes with --listen"));
+  EXPECT_THAT(refusal({"--listen", ":1", "lat"}), HasSubstr("TEST with --listen"));
+  EXPECT_THAT(refusal({"--listen", ":1", "--json"}), HasSubstr("--json with --listen"));
   EXPECT_THAT(refusal({"--json", "--csv"}), HasSubstr("excludes"));
   EXPECT_THAT(refusal({"--sizes", "8", "--size-range", "1:2"}), HasSubstr("excludes"));
   EXPECT_THAT(refusal({"--bogus"}), HasSubstr("--bogus"));
