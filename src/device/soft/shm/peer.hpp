@@ -5,6 +5,7 @@
 #include "device/soft/shm/registry.hpp"
 #include "device/soft/shm/ring.hpp"
 #include "device/soft/shm/segment_views.hpp"
+#include "device/soft/shm/tables.hpp"
 
 namespace verbatim::soft::shm {
 
@@ -17,6 +18,12 @@ struct Self {
   ibv_gid gid{};  // the first of the device: the way back to us
   std::uint32_t ring_bytes = 0;
   bool takes_part_in_barriers = false;
+};
+
+// What the target allowed when it was last asked: its tables' entries need not be read again while neither has changed.
+struct Permission {
+  PublishedRegion region;
+  PublishedQueuePair queue_pair;
 };
 
 class Peer {
@@ -39,6 +46,7 @@ class Peer {
   [[nodiscard]] const ProcessIdentity& process() const { return process_; }
   [[nodiscard]] PeerSlot& slot() { return *slot_; }
   [[nodiscard]] SegmentViews& segments() { return segments_; }
+  [[nodiscard]] Permission& permission() { return permission_; }
   // Of us or of the peer, one can't be made to pass a barrier, or can't make others.
   [[nodiscard]] bool placing_needs_fence() const { return placing_needs_fence_; }
 
@@ -63,6 +71,7 @@ class Peer {
   InstanceId id_;
   ProcessIdentity process_;
   SegmentViews segments_;
+  Permission permission_;
   const Directory* directory_;
   std::string ring_name_;
   Mapping instance_mapping_;

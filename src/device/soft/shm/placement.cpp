@@ -30,11 +30,30 @@ class Announcement {
   std::atomic<std::uint64_t>& word_;
 };
 
-bool allows(const PublishedRegion& region, const PublishedQueuePair& queue_pair, const Packet& packet) {
-  return (region.view.access & queue_pair.view.access & IBV_ACCESS_REMOTE_WRITE) != 0 &&
+// May `source` write into the region through the queue pair that it is connected to?
+bool allows(const PublishedRegion& region, const PublishedQueuePair& queue_pair, Qpn source) {
+  return region.location.segment != 0 && (region.view.access & queue_pair.view.access & IBV_ACCESS_REMOTE_WRITE) != 0 &&
          region.view.protection_domain == queue_pair.view.protection_domain && queue_pair.view.receiving &&
-         queue_pair.view.connected_to == packet.header.source_qpn() &&
-         region.holds(packet.rdma.remote_address, packet.rdma.length);
+         queue_pair.view.connected_to == source;
+}
+
+bool ask_permission(Peer& peer, const Packet& packet) {
+  const auto region = find_region(peer.instance(), packet.rdma.rkey);
+  if (!region) return false;
+  const auto queue_pair = find_queue_pair(peer.instance(), packet.header.destination());
+  if (!queue_pair || !allows(*region, *queue_pair, packet.header.source_qpn())) return false;
+  peer.permission() = {*region, *queue_pair};
+  return true;
+}
+
+bool has_permission(Peer& peer, const Packet& packet) {
+  const Permission& given = peer.permission();
+  const bool given_for_this = given.region.view.key == packet.rdma.rkey &&
+                              given.queue_pair.view.qpn == packet.header.destination() &&
+                              given.queue_pair.view.connected_to == packet.header.source_qpn();
+  return (given_for_this && still_stands(peer.instance(), given.region) &&
+          still_stands(peer.instance(), given.queue_pair)) ||
+         ask_permission(peer, packet);
 }
 
 template <typename Matches>
@@ -61,11 +80,10 @@ bool wait_while(Instance& instance, Matches matches) {
 bool place_write(Peer& peer, const Packet& packet, std::span<const Piece> pieces) {
   const RdmaHeader& target = packet.rdma;
   const Announcement announcement(peer, target.rkey, packet.header.destination());
-  const auto region = find_region(peer.instance(), target.rkey);
-  if (!region || region->location.segment == 0) return false;
-  const auto queue_pair = find_queue_pair(peer.instance(), packet.header.destination());
-  if (!queue_pair || !allows(*region, *queue_pair, packet)) return false;
-  std::byte* to = peer.segments().reach(*region, target.remote_address, target.length);
+  if (!has_permission(peer, packet)) return false;
+  const PublishedRegion& region = peer.permission().region;
+  if (!region.holds(target.remote_address, target.length)) return false;
+  std::byte* to = peer.segments().reach(region, target.remote_address, target.length);
   if (to == nullptr) return false;
   for (const Piece& piece : pieces) {
     copy_in_order(to, piece.address, piece.length);

@@ -67,11 +67,6 @@ inline constexpr int looks_at_changing_entry = 16;
   return std::nullopt;
 }
 
-// Whether a region is still the one that was found.
-[[nodiscard]] inline bool still_stands(const Instance& instance, const PublishedRegion& region) {
-  return instance.regions[region.view.key >> 8].sequence.load(std::memory_order_acquire) == region.sequence;
-}
-
 [[nodiscard]] inline std::optional<PublishedQueuePair> find_queue_pair(const Instance& instance, Qpn qpn) {
   const QueuePairEntry& entry = instance.queue_pairs[qpn.value % published_queue_pairs];
   constexpr auto acquire = std::memory_order_acquire;
@@ -90,6 +85,15 @@ inline constexpr int looks_at_changing_entry = 16;
     return found;
   }
   return std::nullopt;
+}
+
+// Whether an entry is still what was found.
+[[nodiscard]] inline bool still_stands(const Instance& instance, const PublishedRegion& region) {
+  return instance.regions[region.view.key >> 8].sequence.load(std::memory_order_acquire) == region.sequence;
+}
+[[nodiscard]] inline bool still_stands(const Instance& instance, const PublishedQueuePair& found) {
+  return instance.queue_pairs[found.view.qpn.value % published_queue_pairs].sequence.load(std::memory_order_acquire) ==
+         found.sequence;
 }
 
 }  // namespace verbatim::soft::shm
