@@ -185,9 +185,13 @@ TEST_F(PlacedWrites, NothingIsPlacedThroughAQueuePairThatDoesNotReceive) {
   EXPECT_FALSE(same(a, 0, b, 0, 100));
 }
 
+class PlacedWritesInLongTrains : public PlacedWrites {
+ protected:
+  PlacedWritesInLongTrains() { hub.train_limit = 1024; }
+};
+
 // Their numbers go on over the 24-bit wrap, and beyond what one packet's count can say.
-TEST_F(PlacedWrites, ManyAndAcrossTheWrap) {
-  hub.train_limit = 1024;
+TEST_F(PlacedWritesInLongTrains, ManyAndAcrossTheWrap) {
   constexpr std::uint32_t bytes = 512 * 1024;
   constexpr std::uint64_t writes = 200;  // 102,400 numbers
   fill(a, 0, bytes, 1);

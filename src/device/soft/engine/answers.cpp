@@ -25,7 +25,7 @@ Sent send_response(Engine& engine, QueuePair& qp, Response& response) {
     packet.result.original = response.original;
     return engine.transmit(qp, qp.address, packet, {}) ? Sent::all : Sent::wire_full;
   }
-  const std::uint32_t count = std::min({response.packets, engine.wire().train_limit(), 0xffffU});
+  const std::uint32_t count = std::min({response.packets, engine.train_limit(), 0xffffU});
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(response.remaining, std::uint64_t{count} * qp.mtu_bytes));
   const Piece source{reinterpret_cast<std::byte*>(response.address), bytes, LKey{response.rkey.value}};

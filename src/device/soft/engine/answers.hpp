@@ -19,6 +19,10 @@ void owe_acknowledgement(Engine& engine, QueuePair& queue_pair, const PacketHead
 // Only if has_room().
 void owe_response(Engine& engine, QueuePair& queue_pair, const Response& response);
 
+[[nodiscard]] inline bool owes(const QueuePair& queue_pair) {
+  const Responder& self = queue_pair.responder;
+  return self.acknowledge_owed || self.nak_owed != 0 || self.response_count > 0;
+}
 // Says what is owed. False if the wire had no room for all of it.
 [[nodiscard]] bool send_owed(Engine& engine, QueuePair& queue_pair);
 

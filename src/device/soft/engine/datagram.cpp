@@ -78,13 +78,10 @@ void on_packet(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
     ++engine.counters.dropped;  // lost, as datagrams are; the receive waits for another
     return;
   }
-  ibv_wc wc{};
-  wc.opcode = IBV_WC_RECV;
   const PieceRange all(self.receive.pieces, 0, needed);
   if (!allowed(engine.regions, all.pieces(), qp.settings.domain, true)) {
-    wc.status = IBV_WC_LOC_PROT_ERR;
     self.receive_taken = false;
-    engine.complete_receive(qp, self.receive, wc, true);
+    engine.complete_receive(qp, self.receive, {.status = IBV_WC_LOC_PROT_ERR}, true);
     return engine.enter_error(qp);
   }
   const PieceRange payload(self.receive.pieces, grh_bytes, header.payload_bytes);
@@ -95,17 +92,16 @@ void on_packet(Engine& engine, QueuePair& qp, const InboundPacket& inbound) {
   const ibv_grh grh = route_header(header, inbound.packet.datagram);
   static_assert(sizeof(grh) == grh_bytes);
   scatter(PieceRange(self.receive.pieces, 0, grh_bytes).pieces(), reinterpret_cast<const std::byte*>(&grh));
-  wc.status = IBV_WC_SUCCESS;
-  wc.byte_len = static_cast<std::uint32_t>(needed);
-  wc.src_qp = header.source_qpn().value;
-  wc.sl = header.service_level;
-  wc.wc_flags = IBV_WC_GRH;
+  Received received{.bytes = static_cast<std::uint32_t>(needed),
+                    .flags = IBV_WC_GRH,
+                    .source = header.source_qpn(),
+                    .service_level = header.service_level};
   if (header.has(packet_flag::immediate)) {
-    wc.wc_flags |= IBV_WC_WITH_IMM;
-    wc.imm_data = header.immediate;
+    received.flags |= IBV_WC_WITH_IMM;
+    received.immediate = header.immediate;
   }
   self.receive_taken = false;
-  engine.complete_receive(qp, self.receive, wc, header.has(packet_flag::solicited));
+  engine.complete_receive(qp, self.receive, received, header.has(packet_flag::solicited));
 }
 
 }  // namespace verbatim::soft::datagram

@@ -13,7 +13,13 @@
 namespace verbatim::soft {
 
 Engine::Engine(const DeviceConfig& given, Wire& wire, const Clock& clock, EventSink& events)
-    : config(given), faults(given.faults), regions(given.limits.max_mr), wire_(&wire), clock_(clock), events_(events) {
+    : config(given),
+      faults(given.faults),
+      regions(given.limits.max_mr),
+      wire_(&wire),
+      train_limit_(wire.train_limit()),
+      clock_(clock),
+      events_(events) {
   for (const PortConfig& port : config.ports) {
     ports_.push_back({port.gids, port.pkeys, port.max_mtu, port.active_mtu, port.active});
   }
@@ -60,8 +66,9 @@ void Engine::settle_owed() {
       datagram::transmit(*this, *queue_pair);
       continue;
     }
-    if (!answers::send_owed(*this, *queue_pair)) owe(*queue_pair);
-    requester::transmit(*this, *queue_pair);
+    // Mostly an ACK that a packet of ours has carried since.
+    if (answers::owes(*queue_pair) && !answers::send_owed(*this, *queue_pair)) owe(*queue_pair);
+    if (queue_pair->sends.cursor() != queue_pair->sends.tail()) requester::transmit(*this, *queue_pair);
   }
   settling_.clear();
 }
@@ -149,16 +156,29 @@ bool Engine::transmit(QueuePair& queue_pair, const AddressVector& address, Packe
 
 // -- completions ---------------------------------------------------------------------------------------------------
 
-void Engine::complete(CompletionQueue& cq, const Completion& completion, bool solicited) {
+Completion* Engine::add_completion(CompletionQueue& cq, QueuePair& queue_pair, bool is_receive,
+                                   std::uint32_t send_position) {
   const bool was_broken = cq.overrun();
-  if (!cq.push(completion)) {
-    polled(completion);  // nobody will poll it: its slots go back now
+  Completion* added = cq.add();
+  Completion lost;
+  Completion& completion = added != nullptr ? *added : lost;
+  completion.queue_pair = &queue_pair;
+  completion.qpn = queue_pair.qpn;
+  completion.send_position = send_position;
+  completion.is_receive = is_receive;
+  if (added == nullptr) [[unlikely]] {
+    polled(lost);  // nobody will poll it: its slots go back now
     ++counters.cq_overruns;
     if (!was_broken) events_.queue_event(cq, IBV_EVENT_CQ_ERR);
-    return enter_error(*completion.queue_pair);
+    enter_error(queue_pair);
   }
+  return added;
+}
+
+// Errors count as solicited (ibv_req_notify_cq(3)).
+void Engine::notify(CompletionQueue& cq, bool solicited) {
   if (cq.armed == Arming::none) return;
-  if (cq.armed == Arming::solicited_only && !solicited && completion.wc.status == IBV_WC_SUCCESS) return;
+  if (cq.armed == Arming::solicited_only && !solicited) return;
   cq.armed = Arming::none;
   events_.completion_event(cq);
 }
@@ -198,25 +218,38 @@ void Engine::complete_send(QueuePair& queue_pair, ibv_wc_status status) {
   }
   const bool told =
       status != IBV_WC_SUCCESS || queue_pair.settings.signal_all || (request.flags & IBV_SEND_SIGNALED) != 0;
-  Completion completion{};
-  completion.wc.wr_id = request.wr_id;
-  completion.wc.status = status;
-  completion.wc.opcode = completion_opcode(request.opcode);
-  completion.wc.byte_len = request.length;
-  completion.wc.qp_num = queue_pair.qpn.value;
-  completion.queue_pair = &queue_pair;
-  completion.send_position = sends.retire_head();
-  if (told) complete(*queue_pair.settings.send_cq, completion, false);
+  const std::uint32_t retired = sends.retire_head();
+  if (!told) return;
+  CompletionQueue& cq = *queue_pair.settings.send_cq;
+  Completion* completion = add_completion(cq, queue_pair, false, retired);
+  if (completion == nullptr) [[unlikely]]
+    return;
+  completion->wr_id = request.wr_id;
+  completion->byte_len = request.length;
+  completion->immediate = 0;
+  completion->source_qpn = {};
+  completion->status = static_cast<std::uint8_t>(status);
+  completion->opcode = static_cast<std::uint8_t>(completion_opcode(request.opcode));
+  completion->flags = 0;
+  completion->service_level = 0;
+  notify(cq, status != IBV_WC_SUCCESS);
 }
 
-void Engine::complete_receive(QueuePair& queue_pair, const ReceiveRequest& request, ibv_wc& wc, bool solicited) {
-  Completion completion{};
-  completion.wc = wc;
-  completion.wc.wr_id = request.wr_id;
-  completion.wc.qp_num = queue_pair.qpn.value;
-  completion.queue_pair = &queue_pair;
-  completion.is_receive = true;
-  complete(*queue_pair.settings.receive_cq, completion, solicited);
+void Engine::complete_receive(QueuePair& queue_pair, const ReceiveRequest& request, const Received& received,
+                              bool solicited) {
+  CompletionQueue& cq = *queue_pair.settings.receive_cq;
+  Completion* completion = add_completion(cq, queue_pair, true, 0);
+  if (completion == nullptr) [[unlikely]]
+    return;
+  completion->wr_id = request.wr_id;
+  completion->byte_len = received.bytes;
+  completion->immediate = received.immediate;
+  completion->source_qpn = received.source;
+  completion->status = static_cast<std::uint8_t>(received.status);
+  completion->opcode = static_cast<std::uint8_t>(received.opcode);
+  completion->flags = static_cast<std::uint8_t>(received.flags);
+  completion->service_level = received.service_level;
+  notify(cq, solicited || received.status != IBV_WC_SUCCESS);
 }
 
 bool Engine::take_receive(QueuePair& queue_pair, ReceiveRequest& request) {
@@ -234,7 +267,7 @@ bool Engine::take_receive(QueuePair& queue_pair, ReceiveRequest& request) {
 int Engine::poll(CompletionQueue& cq, int count, ibv_wc* completions) {
   int polled_count = 0;
   for (; polled_count < count && cq.size() > 0; ++polled_count, cq.pop()) {
-    completions[polled_count] = cq.front().wc;
+    cq.front().copy_to(completions[polled_count]);
     polled(cq.front());
   }
   return polled_count == 0 && count > 0 && cq.overrun() ? -1 : polled_count;

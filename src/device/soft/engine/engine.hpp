@@ -37,6 +37,17 @@ class EventSink {
 // What the address handle of a datagram was made with; the glue knows how its ibv_ah is laid out.
 using AddressOf = const AddressVector& (*)(const ibv_ah& handle);
 
+// What the completion of a receive says.
+struct Received {
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  ibv_wc_opcode opcode = IBV_WC_RECV;
+  std::uint32_t bytes = 0;
+  std::uint32_t immediate = 0;
+  unsigned flags = 0;  // IBV_WC_*
+  Qpn source{};        // datagrams
+  std::uint8_t service_level = 0;
+};
+
 class Engine {
  public:
   // Packets taken in by one progress() at most, so that no call of an application takes long.
@@ -99,8 +110,13 @@ class Engine {
   void set_pkey(std::uint8_t port, std::uint32_t index, std::uint16_t pkey);
   void tell_wire_gids();
   // The wire changes when faults are switched on or off (FaultyWire in front of it).
-  void set_wire(Wire& wire) { wire_ = &wire; }
+  void set_wire(Wire& wire) {
+    wire_ = &wire;
+    train_limit_ = wire.train_limit();
+  }
   [[nodiscard]] Wire& wire() { return *wire_; }
+  // As Wire::train_limit().
+  [[nodiscard]] std::uint32_t train_limit() const { return train_limit_; }
   [[nodiscard]] QueuePair* find(Qpn qpn) const {
     const std::uint32_t slot = (qpn.value - config.first_qpn) & Qpn::mask;
     return slot < queue_pairs_.size() ? queue_pairs_[slot] : nullptr;
@@ -122,10 +138,9 @@ class Engine {
     owe(queue_pair);
     settles_at_once_ = true;
   }
-  void complete(CompletionQueue& cq, const Completion& completion, bool solicited);
   // The send request at the head is done: its completion if it is owed one, its slot on the way back.
   void complete_send(QueuePair& queue_pair, ibv_wc_status status);
-  void complete_receive(QueuePair& queue_pair, const ReceiveRequest& request, ibv_wc& wc, bool solicited);
+  void complete_receive(QueuePair& queue_pair, const ReceiveRequest& request, const Received& received, bool solicited);
   // Takes the next receive, telling the SRQ's limit; nullptr-like when none waits.
   [[nodiscard]] bool take_receive(QueuePair& queue_pair, ReceiveRequest& request);
   // The request at the head of the send queue ends with `status` and takes the queue pair with it.
@@ -143,6 +158,9 @@ class Engine {
   void dispatch(const InboundPacket& inbound);
   void dispatch_checked(const InboundPacket& inbound);
   void settle_owed();
+  // The entry of one more completion, to be filled in; nullptr if the queue has overrun, and the queue pair ends.
+  Completion* add_completion(CompletionQueue& cq, QueuePair& queue_pair, bool is_receive, std::uint32_t send_position);
+  void notify(CompletionQueue& cq, bool solicited);
   void flush(QueuePair& queue_pair);
   void discard_completions(QueuePair& queue_pair);
   void reset(QueuePair& queue_pair);
@@ -155,6 +173,7 @@ class Engine {
   void enqueue(QueuePair& queue_pair, const ibv_send_wr& wr, std::uint32_t length);
 
   Wire* wire_;
+  std::uint32_t train_limit_;
   const Clock& clock_;
   EventSink& events_;
   std::vector<Port> ports_;

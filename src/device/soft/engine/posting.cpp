@@ -1,7 +1,7 @@
 // Taking work requests: what a post refuses at once, and how a request is noted.
 #include <cerrno>
-#include <cstring>
 
+#include "device/soft/engine/copy_small.hpp"
 #include "device/soft/engine/datagram.hpp"
 #include "device/soft/engine/engine.hpp"
 #include "device/soft/engine/pieces.hpp"
@@ -82,7 +82,7 @@ void Engine::enqueue(QueuePair& queue_pair, const ibv_send_wr& wr, std::uint32_t
     request.piece_count = 1;
     for (int i = 0; i < wr.num_sge; ++i) {
       if (wr.sg_list[i].length == 0) continue;
-      std::memcpy(room, reinterpret_cast<const void*>(wr.sg_list[i].addr), wr.sg_list[i].length);
+      copy_small(room, reinterpret_cast<const std::byte*>(wr.sg_list[i].addr), wr.sg_list[i].length);
       room += wr.sg_list[i].length;
     }
   } else {

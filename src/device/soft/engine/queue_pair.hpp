@@ -107,6 +107,11 @@ class QueuePair {
     return settings.type == IBV_QPT_RC ? Service::rc : settings.type == IBV_QPT_UC ? Service::uc : Service::ud;
   }
 
+  // PSNs that a message takes.
+  [[nodiscard]] std::uint32_t packets_for(std::uint32_t bytes) const {
+    return bytes <= mtu_bytes ? 1 : (bytes - 1) / mtu_bytes + 1;
+  }
+
   const Settings settings;
   Qpn qpn{};
   ibv_qp_state state = IBV_QPS_RESET;

@@ -210,10 +210,7 @@ void Engine::flush(QueuePair& queue_pair) {
   if (queue_pair.state != IBV_QPS_ERR) return;
   Responder& responder = queue_pair.responder;
   const auto flush_one = [&] {
-    ibv_wc wc{};
-    wc.status = IBV_WC_WR_FLUSH_ERR;
-    wc.opcode = IBV_WC_RECV;
-    complete_receive(queue_pair, responder.receive, wc, true);
+    complete_receive(queue_pair, responder.receive, {.status = IBV_WC_WR_FLUSH_ERR}, true);
   };
   if (responder.receive_taken) {
     responder.receive_taken = false;

@@ -48,8 +48,7 @@ ibv_wc_status find_local_fault(const Engine& engine, QueuePair& qp, const SendRe
 void number(Engine& engine, QueuePair& qp, SendRequest& request) {
   request.failed = find_local_fault(engine, qp, request);
   if (request.failed != IBV_WC_SUCCESS) return;
-  const std::uint32_t mtu = qp.mtu_bytes;
-  request.packets = request.length == 0 ? 1 : (request.length + mtu - 1) / mtu;
+  request.packets = qp.packets_for(request.length);
   if (request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) request.packets = 1;
   request.first_psn = qp.requester.next_psn;
   qp.requester.next_psn = qp.requester.next_psn.plus(request.packets);
@@ -73,8 +72,10 @@ bool may_send(Engine& engine, QueuePair& qp) {
     if ((request.flags & IBV_SEND_FENCE) != 0 && self.reads_outstanding > 0) return false;
     if (is_read_or_atomic(request) && self.reads_outstanding >= qp.attributes.max_rd_atomic) return false;
   }
-  const std::int32_t outstanding = psn_at_cursor(qp).distance_from(oldest_psn(qp));
-  if (outstanding >= static_cast<std::int32_t>(Engine::max_outstanding_packets)) return false;
+  if (has_outstanding(qp) &&
+      psn_at_cursor(qp).distance_from(oldest_psn(qp)) >= static_cast<std::int32_t>(Engine::max_outstanding_packets)) {
+    return false;
+  }
   if (fresh) {
     number(engine, qp, request);
     if (request.failed != IBV_WC_SUCCESS) return may_send(engine, qp);
@@ -86,8 +87,7 @@ bool may_send(Engine& engine, QueuePair& qp) {
 // packet of its own, so that it can be lost alone.)
 bool transmit_with_acknowledgement(Engine& engine, QueuePair& qp, Packet& packet, std::span<const Piece> pieces) {
   Psn acknowledged;
-  const bool carries =
-      qp.reliable() && engine.wire().train_limit() > 1 && answers::take_acknowledgement(qp, acknowledged);
+  const bool carries = qp.reliable() && engine.train_limit() > 1 && answers::take_acknowledgement(qp, acknowledged);
   if (carries) packet.header.acknowledgement = PacketHeader::acknowledgement_valid | acknowledged.value();
   if (engine.transmit(qp, qp.address, packet, pieces)) return true;
   if (carries) qp.responder.acknowledge_owed = true;
@@ -144,11 +144,12 @@ Step send_or_write(Engine& engine, QueuePair& qp, SendRequest& request) {
   Requester& self = qp.requester;
   const bool writes = is_write(request);
   const std::uint32_t mtu = qp.mtu_bytes;
-  const std::uint32_t count = std::min({request.packets - self.cursor_packet, engine.wire().train_limit(), 0xffffU});
+  const std::uint32_t count = std::min({request.packets - self.cursor_packet, engine.train_limit(), 0xffffU});
   const std::uint32_t offset = self.cursor_packet * mtu;
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length - offset, std::uint64_t{count} * mtu));
-  Packet packet = connected_packet(qp, writes ? PacketKind::write : PacketKind::send, psn_at_cursor(qp), count);
+  Packet packet = connected_packet(qp, writes ? PacketKind::write : PacketKind::send,
+                                   request.first_psn.plus(self.cursor_packet), count);
   packet.header.payload_bytes = bytes;
   if (offset == 0) packet.header.flags |= packet_flag::first;
   if (self.cursor_packet + count == request.packets) {
@@ -190,8 +191,7 @@ Step send_next(Engine& engine, QueuePair& qp) {
   Requester& self = qp.requester;
   const std::uint32_t cursor = qp.sends.cursor();
   SendRequest& request = qp.sends.at(cursor);
-  const Psn psn = psn_at_cursor(qp);
-  if (psn.before(self.highest)) ++engine.counters.retransmits;
+  if (request.first_psn.plus(self.cursor_packet).before(self.highest)) ++engine.counters.retransmits;
   if (is_read_or_atomic(request)) {
     const Step step = send_read_or_atomic(engine, qp, request);
     if (step != Step::sent) return step;
@@ -351,7 +351,7 @@ void on_piggybacked(Engine& engine, QueuePair& qp, Psn psn) {
   if (!outstanding(qp, psn)) return;
   retire_through(engine, qp, psn);
   tell_if_drained(engine, qp);
-  transmit(engine, qp);
+  if (qp.sends.cursor() != qp.sends.tail()) transmit(engine, qp);
 }
 
 void on_acknowledge(Engine& engine, QueuePair& qp, const PacketHeader& header) {

@@ -37,10 +37,7 @@ Outcome fail_receive(Engine& engine, QueuePair& qp, ibv_wc_status status, std::u
   }
   if (qp.reliable()) answers::owe_nak(engine, qp, code);
   qp.responder.receive_taken = false;
-  ibv_wc wc{};
-  wc.status = status;
-  wc.opcode = IBV_WC_RECV;
-  engine.complete_receive(qp, qp.responder.receive, wc, true);
+  engine.complete_receive(qp, qp.responder.receive, {.status = status}, true);
   engine.enter_error(qp);
   return Outcome::refused;
 }
@@ -77,15 +74,12 @@ bool has_legal_size(const QueuePair& qp, const PacketHeader& header, std::uint32
 
 void deliver(Engine& engine, QueuePair& qp, const PacketHeader& header, ibv_wc_opcode opcode, std::uint32_t bytes) {
   qp.responder.receive_taken = false;
-  ibv_wc wc{};
-  wc.status = IBV_WC_SUCCESS;
-  wc.opcode = opcode;
-  wc.byte_len = bytes;
+  Received received{.opcode = opcode, .bytes = bytes};
   if (header.has(packet_flag::immediate)) {
-    wc.wc_flags = IBV_WC_WITH_IMM;
-    wc.imm_data = header.immediate;
+    received.flags = IBV_WC_WITH_IMM;
+    received.immediate = header.immediate;
   }
-  engine.complete_receive(qp, qp.responder.receive, wc, header.has(packet_flag::solicited));
+  engine.complete_receive(qp, qp.responder.receive, received, header.has(packet_flag::solicited));
 }
 
 // `skip`: packets at the front that arrived before (a train sent again may begin with some).
@@ -189,13 +183,9 @@ bool may_read(const Engine& engine, const QueuePair& qp, const RdmaHeader& rdma)
                                       IBV_ACCESS_REMOTE_READ);
 }
 
-std::uint32_t packets_of(const QueuePair& qp, std::uint32_t bytes) {
-  return bytes == 0 ? 1 : (bytes - 1) / qp.mtu_bytes + 1;
-}
-
 Response read_response(const QueuePair& qp, Psn psn, const RdmaHeader& rdma) {
   return {.psn = psn,
-          .packets = packets_of(qp, rdma.length),
+          .packets = qp.packets_for(rdma.length),
           .address = rdma.remote_address,
           .remaining = rdma.length,
           .rkey = RKey{rdma.rkey}};

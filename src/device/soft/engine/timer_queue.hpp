@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -27,6 +28,8 @@ class TimerQueue {
   // Never later than the first deadline that is due.
   [[nodiscard]] Time next() const { return heap_.empty() ? never : heap_.front().deadline; }
   [[nodiscard]] bool empty() const { return heap_.empty(); }
+  // Whether next() has become earlier since this was last asked.
+  [[nodiscard]] bool brought_forward() { return std::exchange(brought_forward_, false); }
 
   // A queue pair whose deadline has passed, its timer stopped; nullptr if there is none.
   [[nodiscard]] QueuePair* take_due(Time now) {
@@ -61,11 +64,13 @@ class TimerQueue {
   static bool later(const Entry& a, const Entry& b) { return a.deadline > b.deadline; }
 
   void push(Time deadline, QueuePair* queue_pair) {
+    brought_forward_ |= deadline < next();
     heap_.push_back({deadline, queue_pair});
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
 
   std::vector<Entry> heap_;
+  bool brought_forward_ = false;
 };
 
 }  // namespace verbatim::soft

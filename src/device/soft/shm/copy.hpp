@@ -1,4 +1,4 @@
-// Copies of the data path.
+// Copies into memory that somebody polls.
 #pragma once
 
 #include <atomic>
@@ -11,21 +11,6 @@
 #endif
 
 namespace verbatim::soft::shm {
-
-// memcpy for sizes that are mostly tiny: a call costs more than the copy.
-inline void copy_small(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 32) {
-    std::memcpy(to, from, bytes);
-  } else if (bytes >= 16) {
-    std::memcpy(to, from, 16);
-    std::memcpy(to + bytes - 16, from + bytes - 16, 16);
-  } else if (bytes >= 8) {
-    std::memcpy(to, from, 8);
-    std::memcpy(to + bytes - 8, from + bytes - 8, 8);
-  } else {
-    for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
-  }
-}
 
 // Long copies, whose bytes too become visible in the order of their addresses.
 void copy_long_in_order(std::byte* to, const std::byte* from, std::size_t bytes);

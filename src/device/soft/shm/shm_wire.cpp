@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/system_random.hpp"
-#include "device/soft/shm/copy.hpp"
+#include "device/soft/engine/copy_small.hpp"
 #include "device/soft/shm/fetch.hpp"
 #include "device/soft/shm/futex.hpp"
 #include "device/soft/shm/placement.hpp"

@@ -11,7 +11,8 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   Engine& engine = own.owner->engine();
   const EngineEntry entry(own.owner->lock());
   const int problem = engine.post_send(own.engine_part, wr, bad, address_of);
-  own.owner->edge().due_by(engine.next_deadline());
+  if (engine.timers.brought_forward()) [[unlikely]]
+    own.owner->edge().due_by(engine.next_deadline());
   return problem;
 }
 

@@ -16,8 +16,8 @@ int take(SoftQueue& own) {
   own.current = own.queue.front();
   own.queue.pop();
   Engine::polled(own.current);
-  own.status = own.current.wc.status;
-  own.wr_id = own.current.wc.wr_id;
+  own.status = static_cast<ibv_wc_status>(own.current.status);
+  own.wr_id = own.current.wr_id;
   return 0;
 }
 
@@ -45,16 +45,16 @@ void fill_extended_poll(SoftQueue& cq) {
   cq.start_poll = start_poll;
   cq.next_poll = next_poll;
   cq.end_poll = end_poll;
-  cq.read_opcode = [](ibv_cq_ex* from) { return of(from).current.wc.opcode; };
-  cq.read_vendor_err = [](ibv_cq_ex* from) { return of(from).current.wc.vendor_err; };
-  cq.read_byte_len = [](ibv_cq_ex* from) { return of(from).current.wc.byte_len; };
-  cq.read_imm_data = [](ibv_cq_ex* from) { return of(from).current.wc.imm_data; };
-  cq.read_qp_num = [](ibv_cq_ex* from) { return of(from).current.wc.qp_num; };
-  cq.read_src_qp = [](ibv_cq_ex* from) { return of(from).current.wc.src_qp; };
-  cq.read_wc_flags = [](ibv_cq_ex* from) { return of(from).current.wc.wc_flags; };
-  cq.read_slid = [](ibv_cq_ex* from) { return std::uint32_t{of(from).current.wc.slid}; };
-  cq.read_sl = [](ibv_cq_ex* from) { return of(from).current.wc.sl; };
-  cq.read_dlid_path_bits = [](ibv_cq_ex* from) { return of(from).current.wc.dlid_path_bits; };
+  cq.read_opcode = [](ibv_cq_ex* from) { return static_cast<ibv_wc_opcode>(of(from).current.opcode); };
+  cq.read_vendor_err = [](ibv_cq_ex*) { return std::uint32_t{0}; };
+  cq.read_byte_len = [](ibv_cq_ex* from) { return of(from).current.byte_len; };
+  cq.read_imm_data = [](ibv_cq_ex* from) { return __be32{of(from).current.immediate}; };
+  cq.read_qp_num = [](ibv_cq_ex* from) { return of(from).current.qpn.value; };
+  cq.read_src_qp = [](ibv_cq_ex* from) { return of(from).current.source_qpn.value; };
+  cq.read_wc_flags = [](ibv_cq_ex* from) { return unsigned{of(from).current.flags}; };
+  cq.read_slid = [](ibv_cq_ex*) { return std::uint32_t{0}; };
+  cq.read_sl = [](ibv_cq_ex* from) { return of(from).current.service_level; };
+  cq.read_dlid_path_bits = [](ibv_cq_ex*) { return std::uint8_t{0}; };
 }
 
 }  // namespace verbatim::soft

@@ -102,7 +102,8 @@ int complete(ibv_qp_ex* qp) {
     Engine& engine = own.owner->engine();
     const EngineEntry entry(own.owner->lock());
     problem = engine.post_all(own.engine_part, staged.requests.data(), staged.count, address_of);
-    own.owner->edge().due_by(engine.next_deadline());
+    if (engine.timers.brought_forward()) [[unlikely]]
+      own.owner->edge().due_by(engine.next_deadline());
   }
   staged.lock.unlock();
   return problem;
