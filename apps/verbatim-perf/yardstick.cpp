@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "peer.hpp"
+#include "statistics.hpp"
 
 namespace verbatim::perf {
 
@@ -39,13 +40,19 @@ double handover_ns(apps::HandoverLines& lines, int side, std::uint64_t round_tri
   constexpr unsigned calls_between_looks = 1024;
   const auto end = std::chrono::steady_clock::now() + patience;
   unsigned calls = 0;
-  return apps::time_handover(lines, side, round_trips, apps::handover_looks, [&] {
+  const auto spend_patience = [&] {
     if (++calls % calls_between_looks != 0) return;
     look_after();
     if (std::chrono::steady_clock::now() > end) {
       throw Error(ErrorCode::timed_out, "handing over a cache line: the other side takes no part");
     }
-  });
+  };
+  std::vector<double> batches;
+  for (std::uint64_t batch = 0; batch < handover_batches; ++batch) {
+    batches.push_back(
+        apps::time_handover(lines, side, round_trips / handover_batches, apps::handover_looks, spend_patience));
+  }
+  return median(batches);
 }
 
 }  // namespace verbatim::perf

@@ -10,6 +10,9 @@
 namespace verbatim::perf {
 
 inline constexpr std::uint64_t handover_round_trips = 9600;
+// The median of so many parts of them counts: what else the machine does in one of them is no property of its caches.
+inline constexpr std::uint64_t handover_batches = 15;
+static_assert(handover_round_trips % handover_batches == 0);
 
 // Bytes per second of copying as many to and fro on this core; of much, what a part of it gives. 0 for none.
 [[nodiscard]] double memcpy_bandwidth(std::uint64_t bytes);
