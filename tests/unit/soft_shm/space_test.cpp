@@ -15,6 +15,7 @@ using ::testing::HasSubstr;
 // A tmpfs of its own size, in a mount namespace's worth of privacy: a directory of the test.
 class SmallFileSystem {
  public:
+  // `size` as tmpfs takes it; other options may follow.
   explicit SmallFileSystem(const std::string& size) {
     mounted_ = ::mount("none", directory_.path().c_str(), "tmpfs", 0, ("mode=0700,size=" + size).c_str()) == 0;
   }
@@ -43,6 +44,17 @@ TEST(Space, TooLittleForADeviceIsSaidWithNumbers) {
     EXPECT_THAT(error.what(), HasSubstr("available in " + small.directory().path()));
   }
   EXPECT_EQ(small.directory().names(), std::vector<std::string>{"lock"}) << "the refused device left something behind";
+}
+
+TEST(Space, TooLittleForTheDirectoryIsNotAQuestionOfPermission) {
+  const SmallFileSystem full("64k,nr_inodes=1");
+  if (!full.mounted()) GTEST_SKIP() << "mounting a tmpfs needs root";
+  try {
+    const Directory directory(full.directory().path() + "/devices");
+    FAIL() << "a file system with one inode has room for another directory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::no_space);
+  }
 }
 
 TEST(Space, TooLittleForARingIsSaidWithNumbersAndTheDeviceLivesOn) {

@@ -44,8 +44,10 @@ std::string default_path() {
 
 Directory::Directory(std::string path) : path_(path.empty() ? default_path() : std::move(path)) {
   if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::permission,
-                fmt::format("the soft devices' directory {} can't be made: {}", path_, std::strerror(errno)));
+    const ErrorCode code = errno == ENOENT                      ? ErrorCode::not_found
+                           : errno == ENOSPC || errno == EDQUOT ? ErrorCode::no_space
+                                                                : ErrorCode::permission;
+    throw Error(code, fmt::format("the soft devices' directory {} can't be made: {}", path_, std::strerror(errno)));
   }
   directory_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
