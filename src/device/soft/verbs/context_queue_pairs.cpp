@@ -139,9 +139,10 @@ int SoftContext::destroy_qp(ibv_qp* qp) {
   SoftQueuePair& own = SoftQueuePair::of(qp);
   {
     const EngineVisit visit(lock_);
-    engine_->remove(own.engine_part);
+    // An earlier try may have got so far.
+    if (engine_->find(own.engine_part.qpn) == &own.engine_part) engine_->remove(own.engine_part);
   }
-  (void)settle_async_events(qp, own.async_events);
+  if (!settle_async_events(qp, own.async_events)) return EBUSY;
   const EngineVisit visit(lock_);
   --static_cast<SoftDomain*>(qp->pd)->users;
   object_gone(own.thread_domain);
@@ -204,7 +205,7 @@ int SoftContext::destroy_srq(ibv_srq* srq) {
     const EngineVisit visit(lock_);
     if (own.shared.users > 0) return EBUSY;
   }
-  (void)settle_async_events(srq, own.async_events);
+  if (!settle_async_events(srq, own.async_events)) return EBUSY;
   const EngineVisit visit(lock_);
   --srq_count_;
   --static_cast<SoftDomain*>(srq->pd)->users;
