@@ -15,15 +15,21 @@ namespace {
 // Both queue pairs' sends and receives.
 constexpr int completion_queue_depth = 4 * queue_depth;
 
+[[noreturn]] void refuse(const char* verb, int error) {
+  throw Error(ErrorCode::device_failure,
+              fmt::format("the device refused {}: {} (errno {}); verbatim-info shows its limits and state", verb,
+                          std::strerror(error), error));
+}
+
 // Throws with the verb's name where it failed.
 template <typename Object>
 Object* made(Object* object, const char* verb) {
-  if (object == nullptr) throw Error(ErrorCode::device_failure, fmt::format("{}: {}", verb, std::strerror(errno)));
+  if (object == nullptr) refuse(verb, errno);
   return object;
 }
 
 void done(int result, const char* verb) {
-  if (result != 0) throw Error(ErrorCode::device_failure, fmt::format("{}: {}", verb, std::strerror(result)));
+  if (result != 0) refuse(verb, result);
 }
 
 std::uint32_t random_psn() {
@@ -37,7 +43,8 @@ Endpoint::Endpoint(std::unique_ptr<device::Context> context, const device::Selec
   constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   memory_ = context_->allocate(buffer_bytes);
   if (!memory_)
-    throw Error(ErrorCode::no_space, fmt::format("buffer of {} bytes: {}", buffer_bytes, std::strerror(errno)));
+    throw Error(ErrorCode::no_space,
+                fmt::format("a buffer of {} bytes was refused: {}", buffer_bytes, std::strerror(errno)));
   make_domains();
   mr_ = made(context_->reg_mr(pd_, memory_.address, memory_.bytes, access), "ibv_reg_mr");
   make_completion_queue();

@@ -111,8 +111,8 @@ int run_partner(const Options& options, SharedPage& page, pid_t parent) {
     play(options, page, 1);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
+    if (!page.explained.exchange(true)) fmt::print(stderr, "verbatim-pingpong (partner): {}\n", error.what());
     page.failed.store(true);
-    fmt::print(stderr, "verbatim-pingpong (partner): {}\n", error.what());
     return EXIT_FAILURE;
   }
 }
@@ -140,12 +140,16 @@ int await_partner(pid_t partner) {
 
 int run(const Options& options) {
   void* shared = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) throw Error(ErrorCode::no_space, fmt::format("shared page: {}", std::strerror(errno)));
+  if (shared == MAP_FAILED)
+    throw Error(ErrorCode::no_space,
+                fmt::format("a page to share with the partner was refused: {}", std::strerror(errno)));
   auto& page = *new (shared) SharedPage{};
   page.one_processor = apps::allowed_processors().size() < sides;
   const pid_t parent = getpid();
   const pid_t partner = fork();  // before either side opens the device
-  if (partner < 0) throw Error(ErrorCode::no_space, fmt::format("fork: {}", std::strerror(errno)));
+  if (partner < 0)
+    throw Error(ErrorCode::no_space,
+                fmt::format("the partner can't be started: {}; check ulimit -u", std::strerror(errno)));
   if (partner == 0) _exit(run_partner(options, page, parent));
   page_of_partner = &page;
   std::signal(SIGCHLD, note_death);
@@ -154,11 +158,12 @@ int run(const Options& options) {
     const auto medians = play(options, page, 0);
     print(medians);
   } catch (...) {
-    problem = std::current_exception();
+    if (!page.explained.exchange(true)) problem = std::current_exception();
     page.failed.store(true);
   }
   const int partner_status = await_partner(partner);
   if (problem) std::rethrow_exception(problem);
+  if (page.failed.load() && page.explained.load()) return EXIT_FAILURE;
   if (std::fflush(stdout) != 0) throw Error(ErrorCode::no_space, "can't write to standard output");
   return partner_status;
 }

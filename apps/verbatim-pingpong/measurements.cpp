@@ -88,7 +88,9 @@ double half_round_trip(const Player& player, SteadyClock::time_point start) {
 }
 
 void expect(int result, const char* verb) {
-  if (result != 0) throw Error(ErrorCode::device_failure, fmt::format("{}: {}", verb, std::strerror(result)));
+  if (result == 0) return;
+  throw Error(ErrorCode::device_failure,
+              fmt::format("the device refused {}: {} (errno {})", verb, std::strerror(result), result));
 }
 
 // Takes up to `most` completions, at least one; how many were receives.

@@ -33,6 +33,7 @@ struct SharedPage {
   alignas(64) std::atomic<std::uint32_t> round;    // meetings so far
   bool one_processor;                              // for both sides: whoever waits gives it up
   alignas(64) std::atomic<bool> failed;            // one side gave up: the other follows
+  std::atomic<bool> explained;                     // why, was said: what the other side meets is the same or its echo
   apps::HandoverLines lines;
 };
 
