@@ -51,8 +51,10 @@ class Request {
   [[nodiscard]] const Completion& completion() const noexcept {
     return record_ != nullptr ? record_->completion : at_once_;
   }
+  // Ended as it should: delivered, or of a short send accepted.
   [[nodiscard]] bool ok() const noexcept {
-    return completion().outcome == Outcome::delivered && completion().status == Status::ok;
+    const Completion& how = completion();
+    return how.status == Status::ok && (how.outcome == Outcome::delivered || how.outcome == Outcome::accepted);
   }
 
   [[nodiscard]] detail::RequestRecord* record() const noexcept { return record_; }

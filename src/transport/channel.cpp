@@ -72,7 +72,6 @@ void Channel::shut(Status status, std::string sentence) {
     end(*request, atomic ? Outcome::unknown : Outcome::not_delivered, why);
   }
   engine_.forget_source(*this);
-  if (lane_ == nullptr) retired();
 }
 
 void Channel::retired() {
@@ -82,7 +81,6 @@ void Channel::retired() {
   // All bytes were with the device: the peer may have them all, or not.
   end_all(landing_, Outcome::unknown, why);
   end_all(incoming_, Outcome::not_delivered, why);
-  lane_.reset();
 }
 
 void Channel::end(RequestState& request, Outcome outcome, Status status) noexcept {
@@ -90,7 +88,7 @@ void Channel::end(RequestState& request, Outcome outcome, Status status) noexcep
     request.lease = {};
     request.leased = false;
   }
-  engine_.requests().end(request, outcome, status);
+  request.pool->end(request, outcome, status);
 }
 
 void Channel::end_all(RequestList& list, Outcome outcome, Status status) noexcept {
@@ -98,7 +96,7 @@ void Channel::end_all(RequestList& list, Outcome outcome, Status status) noexcep
 }
 
 const ChannelCounters& Channel::counters() noexcept {
-  if (lane_ != nullptr && lane_->has_queue()) {
+  if (lane_ != nullptr) {
     const qp::ReliableQueue::Counters& device = lane_->queue().counters();
     counters_.posts = device.posts;
     counters_.signalled = device.signalled;

@@ -12,6 +12,11 @@ namespace {
 // Of every channel, until its connection has been made anew.
 constexpr std::uint32_t first_epoch = 1;
 
+// As verbs counts: 7 is for ever.
+[[nodiscard]] qp::RnrRetry rnr_retries(unsigned count) {
+  return count == qp::RnrRetry::infinite_code ? qp::RnrRetry(qp::infinite) : qp::RnrRetry(count);
+}
+
 }  // namespace
 
 Channel& Engine::make_channel(std::string peer) {
@@ -55,6 +60,7 @@ void Engine::carry_out(const control::step::Prepare& step) {
     channel->set_connection(step.connection);
     connections_[step.connection.value] = channel;
   }
+  (void)give_lane_back(*channel, nullptr);  // an attempt that was lost has used it up
   try {
     const ReceiveShape shape{.depth = config_.rc.receive_depth,
                              .control_slots = config_.rc.control_slots,
@@ -120,7 +126,7 @@ qp::RcConnection Engine::connection_of(const Channel& channel, const control::Ag
           .rnr_timer = qp::RnrTimer(config_.rc.rnr_timer),
           .ack_timeout = qp::AckTimeout(config_.rc.ack_timeout),
           .retries = qp::RetryCount(config_.rc.retry_count),
-          .rnr_retries = qp::RnrRetry(config_.rc.rnr_retry_count)};
+          .rnr_retries = rnr_retries(config_.rc.rnr_retry_count)};
 }
 
 void Engine::carry_out(const control::step::Connect& step) {
@@ -152,10 +158,11 @@ void Engine::carry_out(const control::step::TakeOver& step) {
   if (from == nullptr) return;
   connections_.erase(step.from.value);
   if (into != nullptr && from->has_lane()) {
+    (void)give_lane_back(*into, nullptr);
     queues_.set(from->lane().queue().number(), *into);
     into->prepare(from->take_lane());
   }
-  from->shut(Status::canceled, "another connection to the same peer took its place");
+  shut(*from, Status::canceled, "another connection to the same peer took its place");
 }
 
 void Engine::carry_out(const control::step::Opened& step) {
@@ -202,22 +209,29 @@ void Engine::shut(Channel& channel, Status status, std::string sentence) {
   connections_.erase(channel.connection().value);
   if (status != Status::ok && status != Status::peer_gone) connector_.close(channel.connection());
   std::erase(write_queues_, &channel);
-  if (channel.has_lane()) {
-    (void)channel.counters();
-    std::unique_ptr<qp::ReliableQueue> queue = channel.lane().take_queue();
-    const Qpn number = queue->number();
-    queues_.remove(number);
-    draining_[number.value] = &channel;
-    pool_.give_back(std::move(queue), now_);
-  }
+  const bool with_device = give_lane_back(channel, &channel);
   channel.shut(status, std::move(sentence));
+  if (!with_device) channel.retired();
+}
+
+// The lane's memory stays until its queue pair has been drained. False: the channel had none.
+bool Engine::give_lane_back(Channel& channel, Channel* closed) {
+  if (!channel.has_lane()) return false;
+  (void)channel.counters();
+  std::unique_ptr<Lane> lane = channel.take_lane();
+  std::unique_ptr<qp::ReliableQueue> queue = lane->take_queue();
+  const Qpn number = queue->number();
+  queues_.remove(number);
+  draining_[number.value] = {std::move(lane), closed};
+  pool_.give_back(std::move(queue), now_);
+  return true;
 }
 
 void Engine::retire_queue_pairs() {
   for (const qp::Retired& retired : pool_.progress(now_)) {
     const auto found = draining_.find(retired.number.value);
     if (found == draining_.end()) continue;
-    found->second->retired();
+    if (found->second.closed != nullptr) found->second.closed->retired();
     draining_.erase(found);
     if (!retired.reason.empty()) log().debug("queue pair {}: {}", retired.number.value, retired.reason);
   }

@@ -61,6 +61,7 @@ Engine::Engine(Ground ground, const Config& config)
       pool_(ground_.context, domain_, completions_, ground_.port, pool_settings(config.rc)),
       cache_(registrar_, config.memory.registration_cache_bytes),
       requests_(config.matching.max_requests),
+      receives_(config.matching.max_requests),
       matcher_(std::make_unique<Matcher>()),
       store_(config.matching.unexpected_bytes, config.eager.max_bytes),
       connector_(connector_settings(ground_, config), ground_.links, Random(random_.bits())),
@@ -77,7 +78,7 @@ Engine::~Engine() {
   }
   matcher_->for_each_posted([this](RequestState& receive) {
     matcher_->withdraw(receive);
-    requests_.end(receive, Outcome::not_delivered, Status::canceled);
+    receives_.end(receive, Outcome::not_delivered, Status::canceled);
   });
   matcher_->for_each_unexpected([this](Unexpected& message) {
     matcher_->remove(message);
@@ -87,7 +88,7 @@ Engine::~Engine() {
 
 // The whole of it. Nothing here waits, and the first two steps are all there is to do while messages flow.
 unsigned Engine::progress() {
-  const std::uint64_t ended_before = requests_.ended();
+  const std::uint64_t ended_before = requests_.ended() + receives_.ended();
   ++counters_.progress_calls;
   if (++calls_since_clock_ >= calls_per_clock) wake();
 
@@ -103,7 +104,7 @@ unsigned Engine::progress() {
   // 5. Queue pairs that have been given back.
   if (!draining_.empty()) retire_queue_pairs();
 
-  return events + static_cast<unsigned>(requests_.ended() - ended_before);
+  return events + static_cast<unsigned>(requests_.ended() + receives_.ended() - ended_before);
 }
 
 void Engine::wake() {
@@ -161,7 +162,7 @@ Request Engine::receive(void* data, std::size_t capacity, Tag tag, TagMask mask,
       return refuse(from.reason() == Status::ok ? Status::not_connected : from.reason());
     }
   }
-  RequestState* receive = requests_.take(RequestKind::receive);
+  RequestState* receive = receives_.take(RequestKind::receive);
   if (receive == nullptr) return refuse(Status::no_resources);
   receive->buffer = static_cast<std::byte*>(data);
   receive->capacity = capacity;
@@ -193,7 +194,7 @@ std::optional<Envelope> Engine::probe(Tag tag, TagMask mask, ChannelId source) c
 bool Engine::cancel(RequestState& receive) {
   if (receive.kind != RequestKind::receive || receive.stage != RequestStage::posted) return false;
   matcher_->withdraw(receive);
-  requests_.end(receive, Outcome::not_delivered, Status::canceled);
+  receives_.end(receive, Outcome::not_delivered, Status::canceled);
   return true;
 }
 
@@ -202,7 +203,7 @@ void Engine::forget_source(Channel& channel) {
   matcher_->for_each_posted([&](RequestState& receive) {
     if (receive.completion.source != channel.id()) return;
     matcher_->withdraw(receive);
-    requests_.end(receive, Outcome::not_delivered, why);
+    receives_.end(receive, Outcome::not_delivered, why);
   });
   matcher_->for_each_unexpected([&](Unexpected& message) {
     if (message.channel != &channel || !message.offer) return;

@@ -78,7 +78,9 @@ class Engine {
   [[nodiscard]] bool closed() const noexcept;
 
   // -- for channels -------------------------------------------------------------------------------------------------
+  // Of everything but receives; and of those, which no flood of sends can use up.
   [[nodiscard]] RequestPool& requests() noexcept { return requests_; }
+  [[nodiscard]] RequestPool& receives() noexcept { return receives_; }
   [[nodiscard]] Matcher& matcher() noexcept { return *matcher_; }
   [[nodiscard]] UnexpectedStore& store() noexcept { return store_; }
   [[nodiscard]] Request refuse(Status status) const {
@@ -121,6 +123,7 @@ class Engine {
   void carry_out(const control::step::Refused& step);
   void retire_queue_pairs();
   void shut(Channel& channel, Status status, std::string sentence);
+  bool give_lane_back(Channel& channel, Channel* closed);
   [[nodiscard]] Channel& make_channel(std::string peer);
   [[nodiscard]] Channel* channel_of(control::ConnectionId connection) const noexcept;
   [[nodiscard]] control::Offer offer_of(Channel& channel);
@@ -141,10 +144,18 @@ class Engine {
   qp::ProtectionDomain domain_;
   mem::PinnedBytes pinned_;
   mem::Registrar registrar_;
+  // Given back to the pool, by queue pair: the lane that the device may still write to (so it goes after the pool), and
+  // the channel whose requests end with it.
+  struct Draining {
+    std::unique_ptr<Lane> lane;
+    Channel* closed = nullptr;
+  };
+  std::unordered_map<std::uint32_t, Draining> draining_;
   qp::CompletionQueue completions_;
   qp::RcPool pool_;
   mem::RegistrationCache cache_;
   RequestPool requests_;
+  RequestPool receives_;
   std::unique_ptr<Matcher> matcher_;
   UnexpectedStore store_;
   control::Connector connector_;
@@ -152,7 +163,6 @@ class Engine {
   QueueTable queues_;
   std::vector<std::unique_ptr<Channel>> channels_;  // by id - 1; they live as long as the engine
   std::unordered_map<std::uint64_t, Channel*> connections_;
-  std::unordered_map<std::uint32_t, Channel*> draining_;  // by queue pair: closed, and with the pool
   struct OwnRegion {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;

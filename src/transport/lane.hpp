@@ -122,7 +122,6 @@ class Lane {
   void open_writer(const WriteQueueOffer& offer, mem::RegisteredRegion mirror);
   [[nodiscard]] bool writes_to_ring() const noexcept { return lines_ != 0; }
 
-  [[nodiscard]] bool has_queue() const noexcept { return queue_ != nullptr; }
   [[nodiscard]] qp::ReliableQueue& queue() noexcept { return *queue_; }
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
   // Gives the queue pair up; its memory stays here until the pool has drained it.

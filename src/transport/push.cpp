@@ -94,7 +94,7 @@ bool Channel::send_eager(RequestState& request) {
 
 void Channel::update_eager() noexcept {
   const bool may = state_ == ChannelState::open && queued_.empty() && !peer_headers_only_ && !broken_;
-  eager_now_ = may ? lane_->eager_bytes() : -1;
+  eager_now_ = may ? std::int64_t{lane_->eager_bytes()} : -1;
 }
 
 FrameFlag Channel::our_flags() const noexcept {
@@ -152,7 +152,7 @@ void Channel::settle_flushes() {
 }
 
 void Channel::settle_credits() {
-  if (broken_ || lane_ == nullptr || !lane_->has_queue()) return;
+  if (broken_ || lane_ == nullptr) return;
   if (owes_answer_) {
     if (const int problem = lane_->repost(); problem != 0) return refused_post(problem);
   }

@@ -116,7 +116,7 @@ bool Channel::send_pieces(RequestState& send) {
 }
 
 void Channel::on_piece(const Piece& piece, const std::byte* bytes, std::uint32_t count) {
-  RequestState* receive = engine_.requests().find(piece.receive);
+  RequestState* receive = engine_.receives().find(piece.receive);
   if (receive == nullptr || receive->channel != this || receive->kind != RequestKind::receive ||
       receive->stage != RequestStage::moving) {
     return violate("a piece of what was not granted");
@@ -128,7 +128,7 @@ void Channel::on_piece(const Piece& piece, const std::byte* bytes, std::uint32_t
 }
 
 void Channel::on_finished(const RendezvousEnd& end_frame) {
-  RequestState* receive = engine_.requests().find(end_frame.receive);
+  RequestState* receive = engine_.receives().find(end_frame.receive);
   if (receive == nullptr || receive->channel != this || receive->kind != RequestKind::receive ||
       receive->stage != RequestStage::moving) {
     return violate("the end of what was not granted");
