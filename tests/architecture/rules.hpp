@@ -33,6 +33,8 @@ inline const std::vector<Floor> floors = {
     {"apps/**",
      {"apps/**", "include/verbatim/**", "src/transport/**", "src/qp/**", "src/mem/**", "src/device/*",
       "src/device/queue_pair/*", "src/device/soft/*", "src/device/ibverbs/*", "src/base/**"}},
+    // What a user writes: nothing but the public API.
+    {"samples/**", {"samples/**", "include/verbatim/**"}},
     // Tests and benchmarks judge parts, so they reach inside.
     {"bench/**", {"bench/**", "include/verbatim/**", "src/**"}},
     {"tests/**", {"tests/**", "apps/**", "include/verbatim/**", "src/**"}},
