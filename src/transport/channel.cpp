@@ -8,6 +8,13 @@
 #include "transport/engine.hpp"
 
 namespace verbatim::transport {
+namespace {
+
+[[nodiscard]] bool has_begun(const RequestState& request) noexcept {
+  return (request.kind == RequestKind::put || request.kind == RequestKind::get) && request.posted_bytes != 0;
+}
+
+}  // namespace
 
 Channel::Channel(Engine& engine, ChannelId id, std::string peer) : engine_(engine), id_(id), peer_(std::move(peer)) {}
 
@@ -62,6 +69,11 @@ void Channel::shut(Status status, std::string sentence) {
   broken_ = false;
   eager_now_ = -1;
   const Status why = status == Status::ok ? Status::not_connected : status;
+  // A put or get at the head of the queue may be half with the device.
+  if (RequestState* const first = queued_.front(); first != nullptr && has_begun(*first)) {
+    queued_.remove(*first);
+    landing_.push_back(*first);
+  }
   // What is not with the device ends now. Of sends that the peer has been told of it is not known what became.
   end_all(queued_, Outcome::not_delivered, why);
   end_all(waiting_, Outcome::not_delivered, why);

@@ -6,18 +6,10 @@
 #include <vector>
 
 #include "cluster.hpp"
+#include "payload.hpp"
 
 namespace verbatim::transport::test {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-[[nodiscard]] Bytes pattern(std::size_t bytes, std::uint64_t seed) {
-  Random random(seed);
-  Bytes data(bytes);
-  for (std::byte& byte : data) byte = static_cast<std::byte>(random.bits());
-  return data;
-}
 
 // How messages travel: through receives alone, or through write queues as soon as there are some.
 enum class Carrier { receives, write_queue };
@@ -98,8 +90,7 @@ TEST_P(Messages, WithOneTagAreMatchedInTheOrderSentWhateverTheirSizes) {
   for (int i = 0; i < count; ++i) {
     requests.push_back(b->engine->receive(received[i].data(), received[i].size(), Tag{5}, exact_tag, any_source));
   }
-  ASSERT_TRUE(cluster.run_until(
-      [&] { return std::ranges::all_of(requests, [](const Request& request) { return request.done(); }); }));
+  ASSERT_TRUE(cluster.run_until([&] { return all_done(requests); }));
   for (int i = 0; i < count; ++i) {
     ASSERT_EQ(requests[count + i].completion().bytes, sent[i].size()) << "message " << i;
     received[i].resize(sent[i].size());

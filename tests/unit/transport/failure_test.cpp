@@ -1,0 +1,326 @@
+// What goes wrong underneath: packets, queue pairs and peers. Every request ends once, with a reason, and its buffer is
+// left alone from then on.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster.hpp"
+#include "payload.hpp"
+#include "transport/remote_region.hpp"
+
+namespace verbatim::transport::test {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A small device's worth, so that everything waits for everything.
+[[nodiscard]] Config crowded_config(bool write_queue) {
+  Config config = Cluster::plain_config();
+  config.rc.receive_depth = 8;
+  config.rc.send_depth = 16;
+  config.rc.signal_interval = 4;
+  config.rc.repost_batch = 2;
+  config.eager.max_bytes = 512;
+  config.rendezvous.fragment_bytes = 4096;
+  config.rendezvous.fragments = 4;
+  if (write_queue) {
+    config.write_queue.enabled = Switch::on;
+    config.write_queue.promote_after = 1;
+    config.write_queue.bytes = 8192;
+  }
+  return config;
+}
+
+constexpr std::uint64_t slot_bytes = 64 * 1024;
+constexpr std::uint64_t slots = 8;
+constexpr Tag notice{std::uint64_t{1} << 40};  // of puts
+constexpr std::byte untouched{0xee};
+constexpr std::byte taken_back{0xdd};
+
+// One end: what it has under way, and the memory that its peer reads and writes.
+struct Side {
+  struct Operation {
+    std::string what;
+    Request request;
+    Bytes memory;    // the caller's buffer
+    Bytes expected;  // in it, if the request ends well; of a source nothing
+    bool ended = false;
+    Bytes at_end;  // what a target held then
+  };
+
+  explicit Side(Node& its_node) : node(&its_node), shared(slots * slot_bytes + 64) {
+    region = node->engine->register_memory(shared.data(), shared.size());
+    node->engine->remember_region(region);
+  }
+  [[nodiscard]] RemoteRegion remote() const {
+    return RemoteRegionAccess::make(reinterpret_cast<std::uintptr_t>(shared.data()), shared.size(),
+                                    region.rkey().value);
+  }
+  Operation& add(std::string what, Bytes memory, Bytes expected = {}) {
+    return operations.emplace_back(std::move(what), Request(), std::move(memory), std::move(expected));
+  }
+  // Takes buffers back as their requests end.
+  [[nodiscard]] bool all_ended() {
+    bool all = true;
+    for (Operation& operation : operations) {
+      if (!operation.ended && operation.request.done()) {
+        operation.ended = true;
+        if (operation.request.ok() && !operation.expected.empty()) {
+          EXPECT_EQ(operation.memory, operation.expected) << operation.what;
+        }
+        if (operation.what.starts_with("send") || operation.what.starts_with("put")) {
+          std::ranges::fill(operation.memory, taken_back);
+        }
+        operation.at_end = operation.memory;
+      }
+      all = all && operation.ended;
+    }
+    return all;
+  }
+  void expect_left_alone() const {
+    for (const Operation& operation : operations) {
+      EXPECT_TRUE(operation.memory == operation.at_end) << operation.what << ": touched after its end";
+    }
+  }
+
+  Node* node;
+  Channel* channel = nullptr;
+  Bytes shared;
+  mem::RegisteredRegion region;
+  std::deque<Operation> operations;
+};
+
+// Both sides do everything at once.
+void start_everything(Side& side, Side& peer, std::uint64_t seed) {
+  const auto tag = [&](std::uint64_t i) { return seed * 1000 + i; };
+  constexpr std::size_t sizes[] = {0, 8, 512, 513, 30'000, 200'000};
+  for (std::uint64_t i = 0; i < 36; ++i) {
+    const std::size_t bytes = sizes[i % std::size(sizes)];
+    Side::Operation& receive =
+        peer.add("receive " + std::to_string(bytes), Bytes(bytes, untouched), pattern(bytes, tag(i)));
+    if (i % 5 != 4) {
+      receive.request =
+          peer.node->engine->receive(receive.memory.data(), bytes, Tag{tag(i)}, exact_tag, peer.channel->id());
+    }
+    Side::Operation& send = side.add("send " + std::to_string(bytes), pattern(bytes, tag(i)));
+    send.request = side.channel->send(send.memory.data(), bytes, Tag{tag(i)});
+    if (i < slots / 2) {
+      Side::Operation& put = side.add("put", pattern(slot_bytes - 3, tag(i)));
+      put.request = side.channel->put(put.memory.data(), put.memory.size(), peer.remote(), i * slot_bytes, notice);
+      Side::Operation& get = side.add("get", Bytes(slot_bytes, untouched), Bytes(slot_bytes, std::byte{0}));
+      get.request =
+          side.channel->get(get.memory.data(), get.memory.size(), peer.remote(), (slots / 2 + i) * slot_bytes);
+    }
+    Side::Operation& add = side.add("fetch_add", {});
+    add.request = side.channel->atomic(RequestKind::fetch_add, {.operand = 1}, peer.remote(), slots * slot_bytes);
+  }
+  side.add("flush", {}).request = side.channel->flush();
+}
+
+struct Kill {
+  bool write_queue;
+  bool at_sender;
+};
+
+class QueuePairKilled : public testing::TestWithParam<Kill> {};
+
+TEST_P(QueuePairKilled, UnderTrafficEndsEveryRequestOnceAndANewChannelWorks) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    Cluster cluster(seed);
+    const Config config = crowded_config(GetParam().write_queue);
+    // Queue pairs that are lost would be missed.
+    soft::DeviceConfig device;
+    device.limits.max_qp = 2;
+    Side a(cluster.add(config, device));
+    Side b(cluster.add(config, device));
+    const std::uint64_t pinned = a.node->engine->counters().pinned_bytes;
+    for (int round = 0; round < 2; ++round) {
+      std::tie(a.channel, b.channel) = cluster.connect(*a.node, *b.node);
+      start_everything(a, b, seed);
+      start_everything(b, a, seed + 100);
+      const Time kill_at = cluster.now() + microseconds(random.below(400));
+      cluster.run_until([&] { return (void)a.all_ended(), (void)b.all_ended(), cluster.now() >= kill_at; });
+      const Side& killed = GetParam().at_sender ? a : b;
+      killed.node->device().kill(killed.channel->lane().queue().queue_pair().handle());
+      ASSERT_TRUE(cluster.run_until([&] {
+        const bool a_ended = a.all_ended();
+        return b.all_ended() && a_ended;
+      })) << "something hangs";
+      for (Side* side : {&a, &b}) {
+        ASSERT_TRUE(cluster.run_until([&] { return side->node->engine->closed(); }));
+        EXPECT_EQ(side->channel->state(), ChannelState::closed);
+        EXPECT_NE(side->channel->reason(), Status::ok);
+        EXPECT_FALSE(side->channel->reason_text().empty());
+        for (const Side::Operation& operation : side->operations) {
+          const Completion& how = operation.request.completion();
+          const bool unmatched = operation.request.record() == nullptr && how.status == Status::invalid_argument;
+          if (!operation.request.ok() && !unmatched) {
+            EXPECT_EQ(how.status, side->channel->reason()) << operation.what;
+          }
+        }
+      }
+      cluster.run_for(milliseconds(10));
+      for (Side* side : {&a, &b}) {
+        side->expect_left_alone();
+        side->operations.clear();
+        EXPECT_EQ(side->node->engine->requests().under_way(), 0U);
+        EXPECT_EQ(side->node->engine->receives().under_way(), 0U);
+        EXPECT_EQ(side->node->engine->counters().pinned_bytes, pinned);
+        std::ranges::fill(side->shared, std::byte{0});
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, QueuePairKilled,
+                         testing::Values(Kill{false, true}, Kill{false, false}, Kill{true, true}, Kill{true, false}),
+                         [](const auto& shape) {
+                           return std::string(shape.param.write_queue ? "WriteQueue" : "Receives") +
+                                  (shape.param.at_sender ? "AtTheDialler" : "AtTheAcceptor");
+                         });
+
+// A receive whose message's bytes have begun to come is not mistaken for one that nobody has touched, and a get of
+// which half is with the device is not given back before the device has let go of it.
+TEST(QueuePairStuck, KeepsBuffersUntilTheDrainIsOver) {
+  Cluster cluster;
+  Side a(cluster.add(crowded_config(false)));
+  Side b(cluster.add(crowded_config(false)));
+  std::tie(a.channel, b.channel) = cluster.connect(*a.node, *b.node);
+  Bytes target(slots * slot_bytes, untouched);
+  Request get = a.channel->get(target.data(), target.size(), b.remote(), 0);
+  Request waits = a.channel->send(target.data(), 8, Tag{1});
+  cluster.run_for(microseconds(5));
+  ASSERT_FALSE(get.done());
+  a.node->device().set_faults({.packets = {}, .endless_drain = true});
+  a.node->device().kill(a.channel->lane().queue().queue_pair().handle());
+  b.node->links->vanish();
+  ASSERT_TRUE(cluster.run_until([&] { return waits.done(); }));
+  EXPECT_FALSE(get.done()) << "the device has not let go of the buffer";
+  ASSERT_TRUE(cluster.run_until([&] { return get.done(); }));
+  EXPECT_EQ(get.completion().outcome, Outcome::unknown);
+  EXPECT_EQ(get.completion().status, a.channel->reason());
+}
+
+// -- packets --------------------------------------------------------------------------------------------------------
+
+struct Trouble {
+  const char* name;
+  std::vector<soft::PacketRule> rules;
+};
+
+class Packets : public testing::TestWithParam<Trouble> {};
+
+TEST_P(Packets, InTroubleHarmNothing) {
+  for (const bool write_queue : {false, true}) {
+    Cluster cluster(write_queue ? 7 : 8);
+    soft::DeviceConfig device;
+    device.faults.packets = GetParam().rules;
+    Side a(cluster.add(crowded_config(write_queue), device));
+    Side b(cluster.add(crowded_config(write_queue), device));
+    std::tie(a.channel, b.channel) = cluster.connect(*a.node, *b.node);
+    for (std::uint64_t round = 0; round < 2; ++round) {
+      start_everything(a, b, round);
+      start_everything(b, a, 100 + round);
+      for (Side* side : {&a, &b}) {
+        for (std::uint64_t i = 4; i < 36; i += 5) {
+          // Those that were left out: the messages are there first.
+          const std::uint64_t seed = (side == &b ? round : 100 + round) * 1000 + i;
+          const auto unmatched = std::ranges::find_if(side->operations, [&](const Side::Operation& operation) {
+            return operation.what.starts_with("receive") && operation.request.record() == nullptr && !operation.ended;
+          });
+          ASSERT_NE(unmatched, side->operations.end());
+          unmatched->request = side->node->engine->receive(unmatched->memory.data(), unmatched->memory.size(),
+                                                           Tag{seed}, exact_tag, any_source);
+        }
+      }
+      ASSERT_TRUE(cluster.run_until(
+          [&] {
+            const bool a_ended = a.all_ended();
+            return b.all_ended() && a_ended;
+          },
+          seconds(600)));
+      for (Side* side : {&a, &b}) {
+        side->expect_left_alone();
+        for (const Side::Operation& operation : side->operations) {
+          EXPECT_TRUE(operation.request.ok()) << operation.what << ": " << side->channel->reason_text();
+        }
+        side->operations.clear();
+        std::uint64_t counter = 0;
+        std::memcpy(&counter, side->shared.data() + slots * slot_bytes, sizeof(counter));
+        EXPECT_EQ(counter, 36 * (round + 1));
+      }
+    }
+    EXPECT_EQ(a.node->counter("rnr_nak_sent") + b.node->counter("rnr_nak_sent"), 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, Packets,
+    testing::Values(
+        Trouble{"Dropped", {{.fault = soft::PacketFault::drop, .rate = 0.02}}},
+        Trouble{"DroppedAcknowledgements",
+                {{.fault = soft::PacketFault::drop, .packets = soft::PacketClass::acknowledge, .rate = 0.2}}},
+        Trouble{"Duplicated", {{.fault = soft::PacketFault::duplicate, .rate = 0.2, .delay = microseconds(30)}}},
+        Trouble{"Reordered", {{.fault = soft::PacketFault::reorder, .rate = 0.05, .delay = microseconds(3)}}},
+        Trouble{"Delayed", {{.fault = soft::PacketFault::delay, .rate = 0.05, .delay = milliseconds(1)}}},
+        Trouble{"Corrupted", {{.fault = soft::PacketFault::corrupt, .rate = 0.02}}},
+        Trouble{"All",
+                {{.fault = soft::PacketFault::drop, .rate = 0.01},
+                 {.fault = soft::PacketFault::duplicate, .rate = 0.05, .delay = microseconds(100)},
+                 {.fault = soft::PacketFault::delay, .rate = 0.02, .delay = microseconds(200)},
+                 {.fault = soft::PacketFault::corrupt, .rate = 0.01}}}),
+    [](const auto& shape) { return std::string(shape.param.name); });
+
+// -- peers ----------------------------------------------------------------------------------------------------------
+
+TEST(PeerGone, InEveryStageOfEverythingEndsWhatIsUnderWay) {
+  std::set<std::string> ended_badly;
+  for (int when = 0; when <= 120; when += 5) {
+    SCOPED_TRACE("gone after " + std::to_string(when) + " us");
+    Cluster cluster;
+    Side a(cluster.add(crowded_config(when % 2 == 1)));
+    const std::uint64_t pinned = a.node->engine->counters().pinned_bytes;
+    {
+      Side b(cluster.add(crowded_config(when % 2 == 1)));
+      std::tie(a.channel, b.channel) = cluster.connect(*a.node, *b.node);
+      start_everything(a, b, 1);
+      start_everything(b, a, 2);
+      const Time gone_at = cluster.now() + microseconds(when);
+      cluster.run_until([&] { return (void)a.all_ended(), (void)b.all_ended(), cluster.now() >= gone_at; });
+      b.operations.clear();
+      b.region = {};
+      b.node->links->vanish();
+      b.node->engine.reset();
+    }
+    ASSERT_TRUE(cluster.run_until([&] { return a.all_ended(); })) << "something hangs";
+    EXPECT_EQ(a.channel->state(), ChannelState::closed);
+    for (const Side::Operation& operation : a.operations) {
+      const bool posted = operation.request.record() != nullptr;
+      if (operation.request.ok() || !posted) continue;
+      EXPECT_EQ(operation.request.completion().status, Status::peer_gone) << operation.what;
+      ended_badly.insert(operation.what);
+    }
+    EXPECT_TRUE(cluster.run_until([&] { return a.node->engine->closed(); }));
+    cluster.run_for(milliseconds(10));
+    a.expect_left_alone();
+    a.operations.clear();
+    EXPECT_EQ(a.node->engine->requests().under_way(), 0U);
+    EXPECT_EQ(a.node->engine->receives().under_way(), 0U);
+    EXPECT_EQ(a.node->engine->counters().pinned_bytes, pinned);
+    Request refused = a.channel->send(nullptr, 0, Tag{1});
+    EXPECT_EQ(refused.completion().status, Status::peer_gone);
+  }
+  for (const char* what : {"receive 200000", "send 200000", "put", "get", "fetch_add", "flush"}) {
+    EXPECT_TRUE(ended_badly.contains(what)) << what << " was never under way";
+  }
+}
+
+}  // namespace
+}  // namespace verbatim::transport::test
