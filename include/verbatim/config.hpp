@@ -36,7 +36,7 @@ struct Config {
     std::uint32_t pool_initial = 4;      // queue pairs made ahead per worker
     std::uint32_t pool_max = 1024;       // queue pairs of a worker at most; the device may allow fewer
     std::uint32_t receive_depth = 128;   // receives posted per queue pair: the credits that its sender has
-    std::uint32_t send_depth = 128;      // messages and writes per queue pair that may be on the way
+    std::uint32_t send_depth = 256;      // messages and writes per queue pair that may be on the way
     std::uint32_t control_slots = 8;     // receives kept for control messages, on top of receive_depth
     std::uint32_t signal_interval = 32;  // every n-th send asks for a completion
     std::uint32_t repost_batch = 16;     // receives are posted again this many at a time
@@ -77,7 +77,6 @@ struct Config {
   struct Worker {
     WaitMode wait = WaitMode::adaptive;
     Duration spin = std::chrono::microseconds(50);  // adaptive: polling before sleeping
-    bool pin = false;                               // pin the progress thread near the device
   } worker;
 
   struct Bootstrap {

@@ -37,7 +37,6 @@ enum class Status : std::uint8_t {
   no_resources,      // refused at once: max_requests are under way, or memory can't be registered; try again later
   not_connected,     // the channel is closed, or never opened
   peer_gone,         // the peer's process ended or closed the channel
-  peer_restarted,    // another process answers at the peer's address
   timed_out,         // a bound of the configuration ran out
   device_failed,     // the device failed and could not be brought back
   remote_access,     // the target's region doesn't allow it: outside of it, gone, or not for this

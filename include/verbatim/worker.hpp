@@ -39,8 +39,8 @@ class Worker {
  public:
   // Throws Error: not_found (device), permission (locked memory; the limit and its value), no_space, device_failure.
   explicit Worker(Context& context);
-  // Closes every channel, flushing first, for at most bootstrap.close_timeout. Requests that have not ended do, as
-  // canceled, and may not be asked any more.
+  // Closes every channel, flushing first, for at most bootstrap.close_timeout, and as long again for the last byes.
+  // Requests that have not ended do, as canceled; they may be asked until they are let go.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

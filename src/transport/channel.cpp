@@ -8,13 +8,6 @@
 #include "transport/engine.hpp"
 
 namespace verbatim::transport {
-namespace {
-
-[[nodiscard]] bool has_begun(const RequestState& request) noexcept {
-  return (request.kind == RequestKind::put || request.kind == RequestKind::get) && request.posted_bytes != 0;
-}
-
-}  // namespace
 
 Channel::Channel(Engine& engine, ChannelId id, std::string peer) : engine_(engine), id_(id), peer_(std::move(peer)) {}
 
@@ -32,18 +25,18 @@ Request Channel::flush() {
 }
 
 Request Channel::close() {
-  if (state_ == ChannelState::closed && reason_ == Status::ok) {
-    return Request(Completion{Outcome::delivered, Status::ok, id_, {}, 0});
+  const Completion closed_well{Outcome::delivered, Status::ok, id_, {}, 0};
+  if (state_ == ChannelState::closed) return reason_ == Status::ok ? Request(closed_well) : engine_.refuse(reason_);
+  if (state_ == ChannelState::connecting && queued_.empty()) {
+    engine_.abandon(*this);  // nothing was sent: there is nobody to tell
+    return Request(closed_well);
   }
   RequestState* request = engine_.requests().take(RequestKind::close);
   if (request == nullptr) return engine_.refuse(Status::no_resources);
   Request handle = queue(*request);
-  if (state_ == ChannelState::connecting && queued_.front() == request) {
-    engine_.abandon(*this);  // nothing was sent: there is nobody to tell
-  } else if (state_ == ChannelState::open || state_ == ChannelState::connecting) {
-    if (state_ == ChannelState::open) state_ = ChannelState::closing;
-    update_eager();
-  }
+  close_asked_ = true;
+  if (state_ == ChannelState::open) state_ = ChannelState::closing;
+  update_eager();
   return handle;
 }
 
@@ -69,19 +62,23 @@ void Channel::shut(Status status, std::string sentence) {
   broken_ = false;
   eager_now_ = -1;
   const Status why = status == Status::ok ? Status::not_connected : status;
-  // A put or get at the head of the queue may be half with the device.
-  if (RequestState* const first = queued_.front(); first != nullptr && has_begun(*first)) {
-    queued_.remove(*first);
-    landing_.push_back(*first);
+  // What is not with the device ends now.
+  while (RequestState* request = queued_.pop_front()) {
+    const bool one_sided = request->kind == RequestKind::put || request->kind == RequestKind::get;
+    if (one_sided && request->posted_bytes != 0) {
+      moving_.push_back(*request);
+    } else {
+      end(*request, Outcome::not_delivered, why);
+    }
   }
-  // What is not with the device ends now. Of sends that the peer has been told of it is not known what became.
-  end_all(queued_, Outcome::not_delivered, why);
-  end_all(waiting_, Outcome::not_delivered, why);
+  while (RequestState* request = waiting_.pop_front()) {
+    const bool closed = request->kind == RequestKind::close && status == Status::ok;
+    end(*request, closed ? Outcome::delivered : Outcome::not_delivered, closed ? Status::ok : why);
+  }
   end_all(granting_, Outcome::not_delivered, why);
-  for (RequestState* request = offered_.front(); request != nullptr; request = offered_.front()) {
-    offered_.remove(*request);
-    const bool atomic = request->kind != RequestKind::send;
-    end(*request, atomic ? Outcome::unknown : Outcome::not_delivered, why);
+  // An offer that was not granted has moved no byte. Whether an atomic was executed, nobody here knows.
+  while (RequestState* request = offered_.pop_front()) {
+    end(*request, request->kind == RequestKind::send ? Outcome::not_delivered : Outcome::unknown, why);
   }
   engine_.forget_source(*this);
 }

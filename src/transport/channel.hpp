@@ -146,7 +146,7 @@ class Channel {
   [[nodiscard]] bool reply_atomics();
   void on_atomic_reply(const AtomicReply& reply);
 
-  // A frame with a fixed body. False: no room now.
+  // A frame with a fixed body. False: no room now, or the channel is broken.
   template <typename Body>
   [[nodiscard]] bool send_body(FrameKind kind, Tag tag, const Body& body) {
     FrameHeader* frame = begin(kind, sizeof(Body), tag);
@@ -165,9 +165,10 @@ class Channel {
     return frame;
   }
   [[nodiscard]] bool commit(FrameHeader& frame) {
-    if (const int problem = lane_->send(frame); problem != 0) [[unlikely]]
+    const int problem = lane_->send(frame);
+    if (problem != 0) [[unlikely]]
       refused_post(problem);
-    return true;
+    return problem == 0;
   }
   [[nodiscard]] bool send_frame(const void* data, std::uint32_t bytes, Tag tag) {
     FrameHeader* frame = begin(FrameKind::eager, bytes, tag);
@@ -222,6 +223,8 @@ class Channel {
   ChannelState state_ = ChannelState::connecting;
   Status reason_ = Status::ok;
   bool broken_ = false;
+  bool deaf_ = false;         // the peer has broken the protocol: nothing it sends counts any more
+  bool close_asked_ = false;  // nothing is taken any more
   Status broken_status_ = Status::ok;
   std::string reason_text_;
   std::string broken_text_;

@@ -178,19 +178,21 @@ void Engine::carry_out(const control::step::Opened& step) {
 void Engine::carry_out(const control::step::Closed& step) {
   Channel* const channel = channel_of(step.connection);
   if (channel == nullptr) return;
-  // What the peer sent before it went is here already, and is delivered.
-  while (completions_.poll([this](const qp::WorkCompletion& completion) { on_completion(completion); },
-                           completions_per_poll) == completions_per_poll) {
-  }
-  if (channel->has_lane() && channel->lane().has_reader()) {
-    (void)channel->poll_write_queue(channel->lane().reader().lines());
-  }
   const bool bye = step.status == Status::ok;
   shut(*channel, bye ? Status::peer_gone : step.status, bye ? "the peer closed the channel" : step.sentence);
 }
 
 void Engine::carry_out(const control::step::Refused& step) {
   log().info("{} was turned away: {}", step.peer_address, step.sentence);
+}
+
+// What the peer sent before it went, or before its queue pair failed, is here already, and is delivered.
+void Engine::take_what_has_come(Channel& channel) {
+  if (!channel.has_lane()) return;
+  // One after another and no end is possible while others go on; what had come is among the first.
+  (void)completions_.poll([this](const qp::WorkCompletion& completion) { on_completion(completion); },
+                          completions_.capacity());
+  if (channel.lane().has_reader()) (void)channel.poll_write_queue(channel.lane().reader().lines());
 }
 
 void Engine::say_bye(Channel& channel) {
@@ -205,6 +207,7 @@ void Engine::abandon(Channel& channel) {
 
 void Engine::shut(Channel& channel, Status status, std::string sentence) {
   if (channel.state() == ChannelState::closed) return;
+  take_what_has_come(channel);
   if (status != Status::ok) log().debug("channel to {}: {}", channel.peer(), sentence);
   connections_.erase(channel.connection().value);
   if (status != Status::ok && status != Status::peer_gone) connector_.close(channel.connection());

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/log.hpp"
+
 namespace verbatim::transport {
 namespace {
 
@@ -68,11 +70,16 @@ Engine::Engine(Ground ground, const Config& config)
       queues_(config.rc.pool_max) {}
 
 Engine::~Engine() {
+  cancel_everything();
+}
+
+void Engine::cancel_everything() noexcept {
   // Queue pairs first: when they are gone, no device touches anything that goes after them.
   for (const auto& channel : channels_) {
     if (channel->has_lane()) (void)channel->lane().take_queue();
   }
   for (const auto& channel : channels_) {
+    if (channel->has_lane()) (void)channel->take_lane();
     channel->shut(Status::canceled, "the worker was closed");
     channel->retired();
   }
@@ -94,9 +101,13 @@ unsigned Engine::progress() {
 
   // 1. Frames that peers have written into our memory.
   unsigned events = write_queues_.empty() ? 0 : poll_write_queues();
-  // 2. Completions: frames received, and room that sends and writes give back.
-  events += completions_.poll([this](const qp::WorkCompletion& completion) { on_completion(completion); },
-                              completions_per_poll);
+  // 2. Completions: frames received, and room that sends and writes give back. Now and then is enough while frames come
+  //    the other way.
+  if (events == 0 || ++calls_since_completions_ >= calls_per_completions) {
+    calls_since_completions_ = 0;
+    events += completions_.poll([this](const qp::WorkCompletion& completion) { on_completion(completion); },
+                                completions_per_poll);
+  }
   // 3. Handshakes, byes and peers that are gone.
   if (connector_.has_work(now_)) carry_out_control();
   // 4. What channels have to send: queued requests, grants, credits.
@@ -255,11 +266,16 @@ std::optional<mem::RegisteredRegion> Engine::allocate_ring(std::size_t bytes, me
 }
 
 std::optional<mem::RegisteredRegion> Engine::allocate_write_queue(Channel& channel) {
-  if (write_queues_.size() >= config_.write_queue.max_per_worker || !channel.lane().queue().data_in_order()) {
+  if (write_queues_.size() >= config_.write_queue.max_per_worker) return std::nullopt;
+  // Whoever sleeps is not woken by memory that changes.
+  const bool sleeps = config_.worker.wait != WaitMode::poll;
+  if (sleeps || !channel.lane().queue().data_in_order()) {
+    if (config_.write_queue.enabled == Switch::on && !std::exchange(warned_of_write_queues_, true)) {
+      log().warn("write_queue.enabled is on, and can't be: {}",
+                 sleeps ? "worker.wait is not poll" : "the device does not promise in-order placement");
+    }
     return std::nullopt;
   }
-  // Whoever sleeps is not woken by memory that changes.
-  if (config_.worker.wait != WaitMode::poll) return std::nullopt;
   return allocate_ring(config_.write_queue.bytes, mem::Access::write_target);
 }
 

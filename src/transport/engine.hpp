@@ -47,7 +47,6 @@ class Engine {
   };
   // Throws Error as the parts do.
   Engine(Ground ground, const Config& config);
-  // Ends whatever has not ended, as canceled.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -76,6 +75,8 @@ class Engine {
   // Closes every channel; closed() once they are, and their queue pairs drained.
   void begin_close();
   [[nodiscard]] bool closed() const noexcept;
+  // Ends whatever has not ended, as canceled, without telling anybody. Nothing may be asked of it afterwards.
+  void cancel_everything() noexcept;
 
   // -- for channels -------------------------------------------------------------------------------------------------
   // Of everything but receives; and of those, which no flood of sends can use up.
@@ -95,6 +96,7 @@ class Engine {
   // Nothing if the device promises no order, or max_per_worker are polled already.
   [[nodiscard]] std::optional<mem::RegisteredRegion> allocate_write_queue(Channel& channel);
   void poll_write_queue_of(Channel& channel) { write_queues_.push_back(&channel); }
+  [[nodiscard]] std::uint32_t most_eager_bytes() const noexcept { return config_.eager.max_bytes; }
   [[nodiscard]] std::uint64_t promote_after() const noexcept { return promote_after_; }
   [[nodiscard]] std::uint64_t fragment_bytes() const noexcept { return fragment_bytes_; }
   [[nodiscard]] std::uint32_t fragments_on_the_way() const noexcept { return config_.rendezvous.fragments; }
@@ -112,6 +114,7 @@ class Engine {
 
  private:
   void on_completion(const qp::WorkCompletion& completion);
+  void take_what_has_come(Channel& channel);
   unsigned poll_write_queues();
   void push_touched();
   void carry_out_control();
@@ -133,6 +136,8 @@ class Engine {
   static constexpr unsigned completions_per_poll = 64;  // before the write queues are looked at again
   static constexpr unsigned calls_per_clock = 64;       // progress() calls that share a reading of the clock
 
+  static constexpr unsigned calls_per_completions = 8;  // progress() calls with frames that share a poll
+
   Ground ground_;
   Config config_;
   std::uint64_t fragment_bytes_;
@@ -140,6 +145,7 @@ class Engine {
   Random random_;
   Time now_;
   unsigned calls_since_clock_ = 0;
+  unsigned calls_since_completions_ = 0;
 
   qp::ProtectionDomain domain_;
   mem::PinnedBytes pinned_;
@@ -169,6 +175,7 @@ class Engine {
   };
   std::unordered_map<std::uint32_t, OwnRegion> regions_;  // by rkey: users' own, for atomics
   std::vector<Channel*> write_queues_;
+  bool warned_of_write_queues_ = false;
   std::deque<Channel*> incoming_;
   IntrusiveList<Channel, &Channel::touched> touched_;
   std::uint64_t events_ = 0;

@@ -22,6 +22,7 @@ template <typename Body>
 }  // namespace
 
 void Channel::on_received(std::uint32_t slot, std::uint32_t bytes) {
+  if (deaf_) return;
   if (!lane_->has_receive_slot(slot)) return violate("a completion of a receive that was not posted");
   const std::byte* memory = lane_->receive_slot(slot);
   const auto& frame = *reinterpret_cast<const FrameHeader*>(memory);
@@ -35,13 +36,14 @@ void Channel::on_received(std::uint32_t slot, std::uint32_t bytes) {
     if (frame.sequence != lane_->expected_sequence()) return violate("a frame out of sequence");
   }
   on_frame(frame, memory + sizeof(FrameHeader));
+  if (broken_) return;
   if (const int problem = lane_->give_back_receive(slot, sequenced); problem != 0) refused_post(problem);
 }
 
 unsigned Channel::poll_write_queue(unsigned limit) {
   WriteQueueReader& reader = lane_->reader();
   unsigned frames = 0;
-  for (; frames < limit && !broken_; ++frames) {
+  for (; frames < limit && !deaf_; ++frames) {
     const FrameHeader* frame = reader.peek();
     if (frame == nullptr) break;
     // Behind one that is still on its way through the queue pair.
@@ -60,6 +62,7 @@ void Channel::on_frame(const FrameHeader& frame, const std::byte* body) {
   if (frame.length < fixed || (frame.length != fixed && !carries_message(kind))) {
     return violate("a frame with too few or too many bytes");
   }
+  if (frame.length - fixed > engine_.most_eager_bytes()) return violate("a frame longer than was agreed");
   if (frame.epoch != static_cast<std::uint16_t>(lane_->epoch())) return violate("a frame of another epoch");
   if (!lane_->on_credits(frame)) return violate("credits for more than was sent");
   if (is_sequenced(kind)) lane_->on_sequenced();
@@ -134,6 +137,7 @@ void Channel::on_write_queue(const WriteQueueOffer& offer) {
 }
 
 void Channel::violate(const char* what) {
+  deaf_ = true;
   break_off(Status::device_failed, std::string("the peer's library broke the protocol: ") + what +
                                        "; is it of the same version, and its memory intact?");
 }

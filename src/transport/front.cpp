@@ -94,8 +94,6 @@ const char* to_string(Status status) noexcept {
       return "not connected";
     case Status::peer_gone:
       return "peer gone";
-    case Status::peer_restarted:
-      return "peer restarted";
     case Status::timed_out:
       return "timed out";
     case Status::device_failed:

@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 
+#include "base/config/check.hpp"
 #include "mem/region.hpp"
 #include "qp/reliable_queue.hpp"
 #include "transport/frame.hpp"
@@ -45,6 +46,7 @@ struct SendShape {
 
 // Credit frames that can be unread at a time: of either kind of credit one per half of a window, and one for a flush.
 inline constexpr std::uint32_t max_credit_frames = 5;
+static_assert(max_credit_frames <= config::least_control_slots);
 
 class Lane {
  public:

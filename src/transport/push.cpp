@@ -6,18 +6,19 @@ namespace verbatim::transport {
 
 // In the order of what others wait for most.
 void Channel::push() {
-  if (state_ != ChannelState::open && state_ != ChannelState::closing) return;
+  if ((state_ != ChannelState::open && state_ != ChannelState::closing) || broken_) return;
   // 1. Grants, and the answers to atomics: the peer waits for them.
-  while (!granting_.empty() && grant(*granting_.front())) {
+  while (!broken_ && !granting_.empty() && grant(*granting_.front())) {
   }
-  (void)reply_atomics();
+  if (!broken_) (void)reply_atomics();
   // 2. The bytes of messages that the peer has granted.
-  while (!moving_.empty() && move(*moving_.front())) {
+  while (!broken_ && !moving_.empty() && move(*moving_.front())) {
   }
   // 3. What the user asked for, in the order asked.
-  while (!queued_.empty() && issue(*queued_.front())) {
+  while (!broken_ && !queued_.empty() && issue(*queued_.front())) {
   }
   update_eager();
+  if (broken_) return;
   // 4. A write queue, if the peer sends much.
   offer_write_queue();
   // 5. Flushes, and the close behind them.
@@ -46,7 +47,7 @@ Request Channel::send_later(const void* data, std::size_t bytes, Tag tag) {
 Request Channel::queue(RequestState& request) {
   Request handle(request);
   request.channel = this;
-  if (state_ == ChannelState::closing || state_ == ChannelState::closed) {
+  if (state_ == ChannelState::closed || (close_asked_ && request.kind != RequestKind::close)) {
     engine_.requests().end(request, Outcome::not_delivered, reason_ == Status::ok ? Status::not_connected : reason_);
     return handle;
   }
@@ -54,7 +55,7 @@ Request Channel::queue(RequestState& request) {
   request.order = next_order_++;
   queued_.push_back(request);
   eager_now_ = -1;  // what comes later may not overtake it
-  if (state_ == ChannelState::open) push();
+  push();
   return handle;
 }
 

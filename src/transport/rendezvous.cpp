@@ -86,10 +86,13 @@ void Channel::on_clear_to_send(const RendezvousGrant& grant) {
 // The end frame goes right behind the last write: a reliable connection executes in order, so whoever reads it has the
 // bytes.
 bool Channel::move(RequestState& send) {
-  const bool all = send.remote_rkey != 0 ? post_fragments(send, engine_.fragments_on_the_way()) : send_pieces(send);
+  const bool in_pieces = send.remote_rkey == 0;
+  const bool all = in_pieces ? send_pieces(send) : post_fragments(send, engine_.fragments_on_the_way());
   if (!all || !send_body(FrameKind::finished, send.tag, RendezvousEnd{.receive = send.peer})) return false;
   moving_.remove(send);
-  if (send.moved_bytes == send.moving_bytes) {
+  if (in_pieces) {
+    end(send, Outcome::accepted, Status::ok);  // the lane has all of them, like those of eager sends
+  } else if (send.moved_bytes == send.moving_bytes) {
     end(send, Outcome::delivered, Status::ok);
   } else {
     send.stage = RequestStage::landing;
@@ -108,9 +111,8 @@ bool Channel::send_pieces(RequestState& send) {
     auto* body = reinterpret_cast<std::byte*>(frame + 1);
     std::memcpy(body, &piece, sizeof(piece));
     std::memcpy(body + sizeof(piece), send.buffer + send.posted_bytes, bytes);
-    (void)commit(*frame);
+    if (!commit(*frame)) return false;
     send.posted_bytes += bytes;
-    send.moved_bytes += bytes;
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/intrusive_list.hpp"
@@ -15,6 +16,7 @@ namespace verbatim::transport {
 
 class Channel;
 class RequestPool;
+struct RequestChunk;
 
 enum class RequestKind : std::uint8_t { receive, send, put, get, fetch_add, compare_swap, flush, close };
 
@@ -44,7 +46,8 @@ struct RequestState : detail::RequestRecord {
   Channel* channel = nullptr;   // nullptr: a receive from any source
   PeerRequest peer;             // the other half of a rendezvous or atomic
   ListHook<RequestState> hook;  // in whatever list its stage says
-  RequestPool* pool = nullptr;
+  RequestPool* pool = nullptr;     // nullptr: gone, and this one only waits for its Request to let go
+  RequestChunk* chunk = nullptr;
 
   // Rendezvous, put and get: what is being moved.
   std::uint64_t remote_address = 0;
@@ -65,17 +68,26 @@ struct RequestState : detail::RequestRecord {
 
 using RequestList = IntrusiveList<RequestState, &RequestState::hook>;
 
+struct RequestChunk {
+  static constexpr std::uint32_t requests = 256;
+  RequestState states[requests];
+  std::uint32_t orphans = 0;  // held by a Request when the pool went
+};
+
 class RequestPool {
  public:
   explicit RequestPool(std::uint32_t most) : most_(most) {}
   RequestPool(const RequestPool&) = delete;
   RequestPool& operator=(const RequestPool&) = delete;
+  // Every request has ended. Those that are still held stay where they are until they are let go.
+  ~RequestPool();
 
   // nullptr: `most` are under way. What it gives is pending and held by the caller's Request, and
   // goes back when it has ended and nobody holds it.
   [[nodiscard]] RequestState* take(RequestKind kind) {
-    if (free_.empty() && !grow()) return nullptr;
-    RequestState& request = *free_.pop_front();
+    if (free_ == nullptr && !grow()) return nullptr;
+    RequestState& request = *std::exchange(free_, free_->hook.next);
+    request.hook.next = nullptr;
     ++under_way_;
     ++request.generation;
     request.kind = kind;
@@ -104,18 +116,17 @@ class RequestPool {
   [[nodiscard]] std::uint64_t ended() const noexcept { return ended_; }
 
  private:
-  static constexpr std::uint32_t chunk_requests = 256;
   [[nodiscard]] bool grow();
   void give_back(RequestState& request) noexcept {
     --under_way_;
-    free_.push_back(request);
+    request.hook.next = std::exchange(free_, &request);
   }
 
   std::uint32_t most_;
   std::uint32_t under_way_ = 0;
   std::uint64_t ended_ = 0;
-  RequestList free_;
-  std::vector<std::unique_ptr<RequestState[]>> chunks_;
+  RequestState* free_ = nullptr;  // a stack by hook.next: what was used last is still in the cache
+  std::vector<std::unique_ptr<RequestChunk>> chunks_;
 };
 
 }  // namespace verbatim::transport

@@ -15,6 +15,8 @@ inline constexpr std::uint32_t record_overhead_bytes = 128;
 inline constexpr std::uint32_t record_alignment_bytes = 64;
 // Entries of one send or receive queue, control messages included: the most that common adapters have.
 inline constexpr std::uint32_t most_queue_entries = 32768;
+// Control messages that a peer can have unread at a time; the transport holds itself to that.
+inline constexpr std::uint32_t least_control_slots = 5;
 
 // Throws Error(invalid_argument).
 void refuse_what_is_wrong(const Config& config);

@@ -82,7 +82,8 @@ constexpr Knob knob_table[] = {
      Unit::none,
      "Messages and RDMA writes per queue pair that may be on the way. Raise it where latency times rate is more than "
      "this."},
-    {"rc", "control_slots", [](Config& c) -> Member { return &c.rc.control_slots; }, between(1, 1024), Unit::none,
+    {"rc", "control_slots", [](Config& c) -> Member { return &c.rc.control_slots; }, between(least_control_slots, 1024),
+     Unit::none,
      "Entries of both queues kept for control messages, on top of receive_depth and send_depth, so that credits travel "
      "when data may not. There is hardly a reason to change it."},
     {"rc", "signal_interval", [](Config& c) -> Member { return &c.rc.signal_interval; }, between(1, most_queue_entries),
@@ -111,8 +112,9 @@ constexpr Knob knob_table[] = {
      "Longest message that is sent at once, by copy; longer ones go by rendezvous, without one. Raise it where the "
      "peer answers late, lower it to save pinned memory; peers use the smaller of theirs."},
     {"write_queue", "enabled", [](Config& c) -> Member { return &c.write_queue.enabled; }, anything, Unit::none,
-     "Whether hot channels get a ring in the receiver's memory that the sender fills by RDMA writes. auto: where the "
-     "device promises in-order placement; on fails where it does not."},
+     "Whether hot channels get a ring in the receiver's memory that the sender fills by RDMA writes, where the device "
+     "promises in-order placement and worker.wait is poll (memory that changes wakes nobody). on warns where it "
+     "can't."},
     {"write_queue", "bytes", [](Config& c) -> Member { return &c.write_queue.bytes; }, between(4 * kibi, gibi),
      Unit::bytes,
      "Size of each ring, a power of two that holds at least 8 of the largest eager messages. Raise it where bursts "
@@ -157,9 +159,6 @@ constexpr Knob knob_table[] = {
     {"worker", "spin", [](Config& c) -> Member { return &c.worker.spin; }, span_of(0ns, 10s), Unit::nanoseconds,
      "How long adaptive waiting polls before it sleeps. Raise it where answers come a little later than this, since "
      "waking costs microseconds."},
-    {"worker", "pin", [](Config& c) -> Member { return &c.worker.pin; }, anything, Unit::none,
-     "Whether the progress thread is pinned to a core near the device. Set it where nothing else pins threads; your "
-     "own threads are left alone."},
     {"bootstrap", "host", [](Config& c) -> Member { return &c.bootstrap.host; }, between(0, most_host), Unit::none,
      "Address that connections are taken at; empty takes them at every one. Set it to keep strangers of other networks "
      "out."},

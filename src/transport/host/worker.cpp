@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -24,9 +25,16 @@
 namespace verbatim {
 namespace {
 
-// A restarted process is another one, and a forked one too: it has to make its own workers.
+// A restarted process is another one, and so is a forked one.
 [[nodiscard]] std::uint64_t incarnation() {
-  static const std::uint64_t id = system_seed() | 1;
+  static std::mutex mutex;
+  static pid_t owner = 0;
+  static std::uint64_t id = 0;
+  const std::lock_guard lock(mutex);
+  if (owner != getpid()) {
+    owner = getpid();
+    id = system_seed() | 1;
+  }
   return id;
 }
 
@@ -128,6 +136,7 @@ Worker::~Worker() {
   } catch (const std::exception& error) {
     log().warn("worker not closed in good order: {}", error.what());
   }
+  engine.cancel_everything();  // a Region may keep the engine
 }
 
 std::string Worker::listen(std::string_view address) {

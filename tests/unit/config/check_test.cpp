@@ -73,9 +73,9 @@ TEST(ConfigCheck, KeepsQueuesWithinWhatDevicesHaveWithTheirControlSlots) {
 }
 
 TEST(ConfigCheck, RefillsBothQueuesBeforeTheyRunDry) {
-  EXPECT_EQ(verdict([](Config& c) { c.rc.signal_interval = 64; }), "fits");
-  EXPECT_THAT(verdict([](Config& c) { c.rc.signal_interval = 65; }),
-              AllOf(HasSubstr("rc.signal_interval is 65"), HasSubstr("rc.send_depth, which is 128")));
+  EXPECT_EQ(verdict([](Config& c) { c.rc.signal_interval = 128; }), "fits");
+  EXPECT_THAT(verdict([](Config& c) { c.rc.signal_interval = 129; }),
+              AllOf(HasSubstr("rc.signal_interval is 129"), HasSubstr("rc.send_depth, which is 256")));
   EXPECT_EQ(verdict([](Config& c) { c.rc.repost_batch = 64; }), "fits");
   EXPECT_THAT(verdict([](Config& c) { c.rc.repost_batch = 65; }),
               AllOf(HasSubstr("rc.repost_batch is 65"), HasSubstr("rc.receive_depth, which is 128")));

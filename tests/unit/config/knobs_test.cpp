@@ -71,7 +71,6 @@ TEST(ConfigKnobs, AreWrittenAsPeopleWriteThem) {
   EXPECT_EQ(shown("rc", "rnr_timer"), "\"640us\"");
   EXPECT_EQ(shown("eager", "max_bytes"), "\"8KiB\"");
   EXPECT_EQ(shown("rc", "retry_count"), "7");
-  EXPECT_EQ(shown("worker", "pin"), "false");
   EXPECT_EQ(shown("worker", "wait"), "\"adaptive\"");
   EXPECT_EQ(variable_of(*find_knob("write_queue", "max_per_worker")), "VERBATIM_WRITE_QUEUE_MAX_PER_WORKER");
 }

@@ -164,7 +164,7 @@ TEST_F(ConfigText, OfEachKindIsRead) {
                             "[eager]\nmax_bytes = 4096\n"
                             "[write_queue]\nenabled = 'off'\n"
                             "[memory]\nregistration_cache_bytes = 'unlimited'\nnuma_node = 'auto'\n"
-                            "[worker]\nwait = 'event'\npin = true\n")
+                            "[worker]\nwait = 'event'\n")
                             .config;
   EXPECT_EQ(config.device.name, "mlx5_0:2");
   EXPECT_EQ(config.device.pkey, 0x8001);
@@ -177,7 +177,6 @@ TEST_F(ConfigText, OfEachKindIsRead) {
   EXPECT_EQ(config.memory.registration_cache_bytes, UINT64_MAX);
   EXPECT_EQ(config.memory.numa_node, -1);
   EXPECT_EQ(config.worker.wait, WaitMode::event);
-  EXPECT_TRUE(config.worker.pin);
   EXPECT_THAT(warnings, IsEmpty());
 }
 
@@ -261,7 +260,6 @@ TEST_F(ConfigText, ThatIsWrongIsRefusedWithLineNameValueAndRange) {
       {"[device]\npkey = 65536\n", {"'65536'", "0x1 to 0xffff"}},
       {"[device]\nname = ''\n", {"device.name", "1 to 80 characters"}},
       {"[worker]\nwait = 'Poll'\n", {"worker.wait", "'Poll'", "poll, event, adaptive"}},
-      {"[worker]\npin = 1\n", {"worker.pin", "'1'", "true, false"}},
       {"[write_queue]\nenabled = true\n", {"'true'", "auto, on, off"}},
       {"profile = 1\n", {":1"}},
   };

@@ -54,7 +54,6 @@ TEST(ConfigurationJson, HasNumbersInBytesAndNanoseconds) {
   EXPECT_TRUE(json["config"]["memory.registration_cache_bytes"]["value"].is_null());
   EXPECT_EQ(json["config"]["device.gid_index"]["value"], 3);
   EXPECT_EQ(json["config"]["device.gid_index"]["default"], "auto");
-  EXPECT_EQ(json["config"]["worker.pin"]["value"], false);
   EXPECT_EQ(json["config"]["worker.wait"]["value"], "adaptive");
 }
 
