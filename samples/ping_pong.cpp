@@ -14,7 +14,7 @@ constexpr verbatim::Tag ball{1};
 
 void wait(verbatim::Worker& worker, verbatim::Channel channel, const verbatim::Request& request) {
   worker.wait(request);
-  if (!request.ok()) throw std::runtime_error(channel.peer() + " is lost: " + channel.reason_text());
+  if (!request.ok()) throw std::runtime_error("no answer: " + channel.reason_text());
 }
 
 int main(int count, char** arguments) try {

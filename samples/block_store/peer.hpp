@@ -36,8 +36,7 @@ class Peer {
     }
     if (request.ok()) return;
     const std::string reason = channel_.reason_text();
-    throw std::runtime_error(channel_.peer() + ": " + to_string(request.completion().status) +
-                             (reason.empty() ? "" : ", " + reason));
+    throw std::runtime_error(reason.empty() ? channel_.peer() + ": " + to_string(request.completion().status) : reason);
   }
 
  private:
