@@ -17,6 +17,14 @@ void Channel::open() {
   state_ = ChannelState::open;
   update_eager();
   engine_.touch(*this);
+  for (const EarlyFrame& frame : std::exchange(early_, {})) on_received(frame.slot, frame.bytes);
+}
+
+void Channel::take_over(Channel& from) noexcept {
+  lane_ = std::move(from.lane_);
+  early_ = std::exchange(from.early_, {});
+  first_psn_ = from.first_psn_;
+  max_message_bytes_ = from.max_message_bytes_;
 }
 
 Request Channel::flush() {

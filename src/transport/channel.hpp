@@ -74,7 +74,13 @@ class Channel {
   void set_first_psn(Psn first) noexcept { first_psn_ = first; }
   void limit_fragments(std::uint64_t max_message_bytes) noexcept { max_message_bytes_ = max_message_bytes; }
   // Has a queue pair with receives posted from here on.
-  void prepare(std::unique_ptr<Lane> lane) noexcept { lane_ = std::move(lane); }
+  void prepare(std::unique_ptr<Lane> lane) noexcept {
+    lane_ = std::move(lane);
+    early_.clear();
+  }
+  // The connection of `from`, which was never shown, is this channel's: with all that was agreed for it, and what has
+  // come.
+  void take_over(Channel& from) noexcept;
   [[nodiscard]] bool has_lane() const noexcept { return lane_ != nullptr; }
   [[nodiscard]] std::unique_ptr<Lane> take_lane() noexcept { return std::move(lane_); }
   void open();
@@ -218,6 +224,13 @@ class Channel {
   std::uint32_t first_reply_ = 0;
   std::uint32_t reply_count_ = 0;
   std::uint32_t atomics_out_ = 0;
+
+  // Received before the channel opened: until then it may turn out to be another's. Bounded by the receives posted.
+  struct EarlyFrame {
+    std::uint32_t slot = 0;
+    std::uint32_t bytes = 0;
+  };
+  std::vector<EarlyFrame> early_;
 
   ChannelId id_;
   ChannelState state_ = ChannelState::connecting;

@@ -157,12 +157,14 @@ void Engine::carry_out(const control::step::TakeOver& step) {
   Channel* const into = channel_of(step.into);
   if (from == nullptr) return;
   connections_.erase(step.from.value);
-  if (into != nullptr && from->has_lane()) {
+  const char* const sentence = "another connection to the same peer took its place";
+  if (into == nullptr) return shut(*from, Status::canceled, sentence);
+  if (from->has_lane()) {
     (void)give_lane_back(*into, nullptr);
     queues_.set(from->lane().queue().number(), *into);
-    into->prepare(from->take_lane());
+    into->take_over(*from);
   }
-  shut(*from, Status::canceled, "another connection to the same peer took its place");
+  from->shut(Status::canceled, sentence);  // the peer is not told: the connection goes on
 }
 
 void Engine::carry_out(const control::step::Opened& step) {

@@ -22,6 +22,8 @@ template <typename Body>
 }  // namespace
 
 void Channel::on_received(std::uint32_t slot, std::uint32_t bytes) {
+  if (state_ == ChannelState::connecting) [[unlikely]]
+    return early_.push_back({slot, bytes});
   if (deaf_) return;
   if (!lane_->has_receive_slot(slot)) return violate("a completion of a receive that was not posted");
   const std::byte* memory = lane_->receive_slot(slot);
