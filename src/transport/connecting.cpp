@@ -1,8 +1,11 @@
 // How the engine's channels come and go: the steps of the handshakes, carried out on queue pairs.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <system_error>
 #include <utility>
 
+#include "base/config/check.hpp"
 #include "base/log.hpp"
 #include "transport/engine.hpp"
 
@@ -15,6 +18,20 @@ constexpr std::uint32_t first_epoch = 1;
 // As verbs counts: 7 is for ever.
 [[nodiscard]] qp::RnrRetry rnr_retries(unsigned count) {
   return count == qp::RnrRetry::infinite_code ? qp::RnrRetry(qp::infinite) : qp::RnrRetry(count);
+}
+
+// What no library of this version offers: our slots would overlap, or credit frames have no place.
+void refuse_useless(const SendShape& peers) {
+  const std::uint64_t slots = std::uint64_t{peers.depth} + peers.control_slots;
+  if (peers.control_slots >= max_credit_frames && slots <= config::most_queue_entries &&
+      peers.eager_bytes >= least_eager_bytes) {
+    return;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the peer offers {} receives, {} more for control and messages of {} bytes; {} together at "
+                          "most, {} for control and {} bytes at least can be used: is its memory intact?",
+                          peers.depth, peers.control_slots, peers.eager_bytes, config::most_queue_entries,
+                          max_credit_frames, least_eager_bytes));
 }
 
 }  // namespace
@@ -141,6 +158,7 @@ void Engine::carry_out(const control::step::Connect& step) {
     const SendShape shape{.depth = agreement.credits,
                           .control_slots = agreement.control_credits,
                           .eager_bytes = agreement.eager_max_bytes};
+    refuse_useless(shape);
     const std::size_t bytes = std::size_t{shape.depth + shape.control_slots} * slot_bytes_for(shape.eager_bytes);
     channel->lane().open(mem::RegisteredRegion::allocate(registrar_, bytes, mem::Access::source, ground_.placement),
                          shape);

@@ -130,7 +130,8 @@ void Channel::on_eager(const FrameHeader& frame, const std::byte* body) {
 // The peer polls a ring for this channel: what is sent from now on goes there.
 void Channel::on_write_queue(const WriteQueueOffer& offer) {
   const std::uint64_t least_lines = 4ULL * lines_of_record(slot_bytes_for(lane_->eager_bytes()));
-  if (offer.lines < least_lines || !std::has_single_bit(offer.lines) || lane_->writes_to_ring()) {
+  const bool fits = offer.lines >= least_lines && offer.lines <= most_lines && std::has_single_bit(offer.lines);
+  if (!fits || lane_->writes_to_ring()) {
     return violate("a write queue of no use");
   }
   // Without memory for what is on its way, receives go on being used.

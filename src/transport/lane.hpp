@@ -40,6 +40,11 @@ struct SendShape {
   std::uint32_t eager_bytes = 0;    // most bytes behind a header
 };
 
+// Every frame of a fixed length fits into a slot that has room for so much.
+inline constexpr std::uint32_t least_eager_bytes = 64;
+static_assert(sizeof(RendezvousGrant) <= least_eager_bytes && sizeof(AtomicRequest) <= least_eager_bytes &&
+              sizeof(Piece) < least_eager_bytes);
+
 [[nodiscard]] constexpr std::uint32_t slot_bytes_for(std::uint32_t eager_bytes) noexcept {
   return (static_cast<std::uint32_t>(sizeof(FrameHeader)) + eager_bytes + line_bytes - 1) / line_bytes * line_bytes;
 }

@@ -85,10 +85,12 @@ control::LinkId SimLinks::dial(std::string_view address, Time) {
 void SimLinks::send(control::LinkId link, std::span<const std::byte> frame) {
   const auto found = links_.find(link);
   if (found == links_.end()) return;
+  std::vector<std::byte> carried(frame.begin(), frame.end());
+  if (exchange_.tamper) exchange_.tamper(carried);
   exchange_.send(*found->second.links, {.kind = control::LinkEventKind::frame,
                                         .link = found->second.link,
                                         .peer = {},
-                                        .frame = {frame.begin(), frame.end()},
+                                        .frame = std::move(carried),
                                         .status = Status::ok,
                                         .reason = {}});
 }

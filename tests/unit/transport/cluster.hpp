@@ -25,6 +25,8 @@ class Exchange {
   explicit Exchange(const Clock& clock) : clock_(clock) {}
 
   Duration latency = std::chrono::microseconds(50);
+  // Changes frames on their way; nothing: they arrive as they are.
+  std::function<void(std::vector<std::byte>& frame)> tamper;
 
   // Hands over what is due; false if nothing was.
   bool deliver();

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "cluster.hpp"
 #include "payload.hpp"
+#include "transport/control/messages.hpp"
 #include "transport/frame.hpp"
 
 namespace verbatim::transport::test {
@@ -163,6 +165,12 @@ TEST_F(Hostile, AtomicsOnMemoryThatIsNoRegion) {
   EXPECT_EQ(word, 5U);
 }
 
+// So many lines that their bytes are 0 again in 32 bits.
+TEST_F(Hostile, WriteQueuesWhoseLengthWraps) {
+  forge(FrameKind::write_queue, WriteQueueOffer{.address = 1, .lines = 1U << 26, .rkey = 1});
+  expect_the_end_of_the_channel();
+}
+
 TEST_F(Hostile, WriteQueuesOfNoPowerOfTwo) {
   forge(FrameKind::write_queue, WriteQueueOffer{.address = 1, .lines = 300, .rkey = 1});
   expect_the_end_of_the_channel();
@@ -171,6 +179,38 @@ TEST_F(Hostile, WriteQueuesOfNoPowerOfTwo) {
 TEST_F(Hostile, WriteQueuesThatTheLongestFrameDoesNotFit) {
   forge(FrameKind::write_queue, WriteQueueOffer{.address = 1, .lines = 32, .rkey = 1});
   expect_the_end_of_the_channel();
+}
+
+// Of a handshake: what would make this end's own slots overlap, or leave its credit frames without a place.
+TEST(HostileHandshake, OffersThatCanNotBeUsedAreRefused) {
+  const std::vector<std::function<void(control::Offer&)>> changes = {
+      [](control::Offer& offer) { offer.control_slots = 0; },
+      [](control::Offer& offer) { offer.control_slots = max_credit_frames - 1; },
+      [](control::Offer& offer) { offer.receive_depth = UINT32_MAX; },
+      [](control::Offer& offer) { offer.eager_max_bytes = 8; },
+  };
+  for (const auto& change : changes) {
+    for (const bool of_the_acceptor : {false, true}) {
+      Cluster cluster;
+      Node& a = cluster.add();
+      Node& b = cluster.add();
+      cluster.exchange().tamper = [&](std::vector<std::byte>& frame) {
+        auto decoded = control::decode(frame);
+        auto* const message = std::get_if<control::Message>(&decoded);
+        if (message == nullptr) return;
+        auto* const accept = std::get_if<control::ConnectAccept>(&message->content);
+        auto* const request = std::get_if<control::ConnectRequest>(&message->content);
+        if (of_the_acceptor && accept != nullptr) change(accept->offer);
+        if (!of_the_acceptor && request != nullptr) change(request->offer);
+        const auto encoded = control::encode(*message);
+        frame.assign(encoded.begin(), encoded.end());
+      };
+      Channel& channel = a.engine->connect(b.links->advertised());
+      ASSERT_TRUE(cluster.run_until([&] { return channel.state() == ChannelState::closed; }));
+      EXPECT_THAT(channel.reason_text(), testing::HasSubstr("can be used"));
+      EXPECT_TRUE(cluster.run_until([&] { return a.engine->closed() && b.engine->closed(); }));
+    }
+  }
 }
 
 // Pieces may lie anywhere in the message, and not a byte beyond it.
