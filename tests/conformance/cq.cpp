@@ -92,8 +92,10 @@ TEST_F(CompletionQueue, ResizedKeepsWhatIsInIt) {
     a.post(send(i, {a.piece(0, 8)}));
   }
   EXPECT_EQ(b.received(10).size(), 10u);
-  a.post(with_flags(read(99, {a.piece(64, 8)}, b, 0), 0));
-  fabric->advance(2ms);  // for the acknowledgements
+  // When what was read is here, all that was posted before it is in the queue.
+  b.fill(128, 8, 5);
+  a.post(with_flags(read(99, {a.piece(64, 8)}, b, 128), 0));
+  ASSERT_TRUE(fabric->wait_until([this] { return holds_pattern(a, 64, 8, 5); }, 10s));
   const int error = a.endpoint->resize_cq(a.send_cq, 200);
   if (error == EOPNOTSUPP || error == ENOSYS) GTEST_SKIP() << "the device does not resize CQs";
   ASSERT_EQ(error, 0);

@@ -336,7 +336,7 @@ TEST(ImpossibleDevice, IsRefusedByName) {
   EXPECT_THAT(refusal([](DeviceConfig& config) { config.ports.clear(); }), HasSubstr("number of ports is 0"));
   EXPECT_THAT(refusal([](DeviceConfig& config) { config.name = "a:1"; }), HasSubstr("'a:1'"));
   EXPECT_THAT(refusal([](DeviceConfig& config) { config.name = "auto"; }), HasSubstr("'auto'"));
-  EXPECT_THAT(refusal([](DeviceConfig& config) { config.ports[0].active_mtu = static_cast<ibv_mtu>(99); }),
+  EXPECT_THAT(refusal([](DeviceConfig& config) { config.ports[0].active_mtu = static_cast<ibv_mtu>(7); }),
               HasSubstr("active_mtu"));
   EXPECT_THAT(refusal([](DeviceConfig& config) { config.faults.packets = {PacketRule{.rate = 7}}; }),
               HasSubstr("is 7"));
