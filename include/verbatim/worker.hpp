@@ -85,7 +85,8 @@ class Worker {
   bool wait_for(const Request& request, std::chrono::nanoseconds timeout);
 
   // For event loops: arm(), and if it returns true sleep until the descriptor is readable; then progress(). arm()
-  // returns false when there is work already.
+  // returns false when there is work already, and always while a peer writes into a ring of this worker's, which only
+  // worker.wait = "poll" allows.
   [[nodiscard]] int event_fd() const noexcept;
   [[nodiscard]] bool arm();
 
