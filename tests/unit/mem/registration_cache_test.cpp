@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "sanitizers.hpp"
 #include "unit/mem/child.hpp"
 #include "unit/mem/rig.hpp"
 
@@ -235,6 +236,7 @@ TEST_F(RegistrationCacheTest, LearnsOfALossBeforeItsThreadGoesOn) {
 
 // The cache's own heap is watched too here, with buffers of every size on it, and freed under its hands.
 TEST_F(RegistrationCacheTest, LivesOnAHeapThatItWatches) {
+  if (under_thread_sanitizer) GTEST_SKIP() << "the heap is ThreadSanitizer's own";
   constexpr int rounds = 400;
   // So that it gives memory back at every opportunity.
   if (::mallopt(M_MMAP_THRESHOLD, 64 * 1024) == 0) GTEST_SKIP() << "this malloc can't be told when to map";
@@ -332,6 +334,7 @@ TEST_F(RegistrationCacheTest, IsSharedByTwoWorkersWithoutGettingInEachOthersWay)
 }
 
 TEST_F(RegistrationCacheTest, DoesNotDisturbAForkedChild) {
+  if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer lets no forked child start threads";
   RegistrationCache cache(rig.registrar, plenty);
   const Mapped memory(2);
   EXPECT_TRUE(cache.find_or_register(memory.data(), memory.bytes(), Access::source));

@@ -37,6 +37,11 @@ class Device {
   }
   [[nodiscard]] Helper& helper() { return *helper_; }
   void stop_helper() { helper_.reset(); }
+  // As the device does in a child, before it does anything else.
+  void forked() {
+    wire_->forked();
+    helper_->forked();
+  }
   [[nodiscard]] std::uint64_t packets() const { return packets_; }
   [[nodiscard]] std::uint64_t visits() const { return visits_; }
   [[nodiscard]] bool stands_by() const {
@@ -127,6 +132,7 @@ TEST_F(HelperTest, ItStopsWhenTold) {
 
 TEST_F(HelperTest, AForkedChildHasNoneAndSurvivesThat) {
   ChildProcess child([&] {
+    sender_.forked();
     sender_.stop_helper();
     return 0;
   });

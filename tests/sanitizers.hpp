@@ -1,0 +1,12 @@
+// Which sanitizer this program runs under: some change what a test is about.
+#pragma once
+
+namespace verbatim {
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool under_thread_sanitizer = true;
+#else
+inline constexpr bool under_thread_sanitizer = false;
+#endif
+
+}  // namespace verbatim
