@@ -51,12 +51,12 @@ class Channel {
   // Messages of one channel with equal tags are matched in the order sent, whatever their sizes. Any length, 0 with a
   // null pointer included. Done when the buffer may be used again. A message up to the eager size is then in the
   // library's hands, which delivers it unless the peer or this process dies; a flush or close says when it has been. A
-  // longer one is then in the receiver's buffer, or accepted as well where it had to be copied. If the channel fails while
-  // its last bytes are on the way, its outcome is unknown. May be called while connecting.
+  // longer one is then in the receiver's buffer, or accepted as well where it had to be copied. If the channel fails
+  // while its last bytes are on the way, its outcome is unknown. May be called while connecting.
   [[nodiscard]] Request send(const void* data, std::size_t bytes, Tag tag);
 
-  // Writes into the peer's region. Done when the remote memory has it; until then that memory holds anything. If the channel
-  // fails with the bytes on the way, the outcome is unknown.
+  // Writes into the peer's region. Done when the remote memory has it; until then that memory holds anything. If the
+  // channel fails with the bytes on the way, the outcome is unknown.
   [[nodiscard]] Request put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset);
   // The same, and then the peer gets an empty message with `tag`, which implies that the data is there.
   [[nodiscard]] Request put_notify(const void* data, std::size_t bytes, const RemoteRegion& target,
@@ -65,7 +65,8 @@ class Channel {
   [[nodiscard]] Request get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset);
 
   // On 8 aligned bytes of the peer's region, executed by its worker in the channel's order, exactly once. `before`, if
-  // given, is what was there. A misaligned one is refused. If the channel fails before the answer, the outcome is unknown.
+  // given, is what was there. A misaligned one is refused. If the channel fails before the answer, the outcome is
+  // unknown.
   [[nodiscard]] Request fetch_add(std::uint64_t addend, const RemoteRegion& target, std::uint64_t offset,
                                   std::uint64_t* before = nullptr);
   [[nodiscard]] Request compare_swap(std::uint64_t expected, std::uint64_t desired, const RemoteRegion& target,

@@ -46,7 +46,7 @@ enum class Status : std::uint8_t {
 // What became of what a request was for.
 enum class Outcome : std::uint8_t {
   pending,
-  accepted,       // of a short send: the library has it, and delivers it unless a process dies; flush() tells
+  accepted,  // of a short send: the library has it, and delivers it unless a process dies; flush() tells
   delivered,
   not_delivered,  // the peer did not and will not see it
   unknown,        // only where an operation's description names it

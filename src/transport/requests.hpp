@@ -46,7 +46,7 @@ struct RequestState : detail::RequestRecord {
   Channel* channel = nullptr;   // nullptr: a receive from any source
   PeerRequest peer;             // the other half of a rendezvous or atomic
   ListHook<RequestState> hook;  // in whatever list its stage says
-  RequestPool* pool = nullptr;     // nullptr: gone, and this one only waits for its Request to let go
+  RequestPool* pool = nullptr;  // nullptr: gone, and this one only waits for its Request to let go
   RequestChunk* chunk = nullptr;
 
   // Rendezvous, put and get: what is being moved.

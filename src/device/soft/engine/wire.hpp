@@ -72,8 +72,8 @@ class Wire {
   // Control path. The way from our GID to another's.
   virtual Path& path_to(const ibv_gid& source, const ibv_gid& destination) = 0;
 
-  // How many packets of the path MTU one send() may stand for (PacketHeader::packet_count); at least 1, and the same for the
-  // life of the wire.
+  // How many packets of the path MTU one send() may stand for (PacketHeader::packet_count); at least 1, and the same
+  // for the life of the wire.
   [[nodiscard]] virtual std::uint32_t train_limit() const = 0;
 
   // Sends a packet whose payload is gathered from `pieces` (header.payload_bytes in all). Where pieces lie in
