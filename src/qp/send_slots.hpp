@@ -5,6 +5,7 @@
 // one ordinal speaks for all before it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "qp/work_id.hpp"
@@ -14,9 +15,13 @@ namespace verbatim::qp {
 class SendSlots {
  public:
   // `data` slots for anything, `control` more for control messages alone. Every `signal_interval`-th post asks for a
-  // completion, and each one while less than a quarter of the data slots are left. Ordinals start at `first`.
+  // completion, at the least four in a round of the data slots, and so does each post that takes or follows the last of
+  // them. Ordinals start at `first`.
   constexpr SendSlots(std::uint32_t data, std::uint32_t control, std::uint32_t signal_interval, std::uint32_t first = 0)
-      : data_(data), control_(control), interval_(signal_interval), next_(first & WorkId::slot_mask) {}
+      : data_(data),
+        control_(control),
+        interval_(std::min(signal_interval, std::max(1U, data / 4))),
+        next_(first & WorkId::slot_mask) {}
 
   [[nodiscard]] constexpr std::uint32_t control_free() const { return data_ + control_ - outstanding_; }
   [[nodiscard]] constexpr std::uint32_t data_free() const { return outstanding_ < data_ ? data_ - outstanding_ : 0; }
@@ -24,9 +29,7 @@ class SendSlots {
   [[nodiscard]] constexpr std::uint32_t next_ordinal() const { return next_; }
 
   // Whether the next post must ask for a completion, whatever its caller wants.
-  [[nodiscard]] constexpr bool must_signal() const {
-    return unsignalled_ + 1 >= interval_ || 4 * std::uint64_t{data_after_next()} < data_;
-  }
+  [[nodiscard]] constexpr bool must_signal() const { return unsignalled_ + 1 >= interval_ || data_free() <= 1; }
   constexpr void posted(bool signalled) {
     next_ = (next_ + 1) & WorkId::slot_mask;
     ++outstanding_;
@@ -44,8 +47,6 @@ class SendSlots {
   constexpr void forget() { outstanding_ = unsignalled_ = 0; }
 
  private:
-  [[nodiscard]] constexpr std::uint32_t data_after_next() const { return data_free() > 0 ? data_free() - 1 : 0; }
-
   std::uint32_t data_;
   std::uint32_t control_;
   std::uint32_t interval_;

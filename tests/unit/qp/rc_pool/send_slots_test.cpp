@@ -42,10 +42,10 @@ TEST(SendSlots, ACompletionSpeaksForAllBeforeIt) {
   EXPECT_EQ(slots.data_free(), 16U);
 }
 
-TEST(SendSlots, AskForCompletionsWhenFewAreLeftHoweverLongTheInterval) {
+TEST(SendSlots, AskForCompletionsFourTimesARoundHoweverLongTheInterval) {
   SendSlots slots(16, 4, 1000);
-  for (int i = 0; i < 12; ++i) EXPECT_FALSE(post(slots)) << i;
-  for (int i = 12; i < 20; ++i) EXPECT_TRUE(post(slots)) << i << ": less than a quarter is left";
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(post(slots), i % 4 == 3) << i;
+  for (int i = 16; i < 20; ++i) EXPECT_TRUE(post(slots)) << i << ": beyond what data may use";
 }
 
 TEST(SendSlots, NeverFillWithoutACompletionToCome) {
