@@ -19,6 +19,7 @@ constexpr int rate_messages = 409'600;
 constexpr std::uint32_t rate_receives = queue_depth;
 constexpr std::uint32_t send_window = queue_depth / 2;  // well below the receives: nobody is ever told to wait
 constexpr std::uint32_t receive_batch = 16;
+constexpr std::uint32_t send_batch = 8;     // divides signal_every
 constexpr std::uint32_t signal_every = 64;  // divides the counts above
 constexpr std::size_t transfer_bytes = 1 << 20;
 constexpr int transfers = 200;
@@ -148,6 +149,22 @@ void post_send(Player& player, ibv_qp* qp, unsigned flags) {
   expect(ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
+// A batch of sends in one call, the first of them number `first`.
+void post_sends(Player& player, ibv_qp* qp, std::uint32_t first) {
+  ibv_sge piece{reinterpret_cast<std::uint64_t>(player.endpoint.buffer() + transfer_bytes), message_bytes,
+                player.endpoint.lkey()};
+  std::array<ibv_send_wr, send_batch> batch{};
+  for (std::uint32_t i = 0; i < send_batch; ++i) {
+    batch[i].next = i + 1 < send_batch ? &batch[i + 1] : nullptr;
+    batch[i].opcode = IBV_WR_SEND;
+    batch[i].sg_list = &piece;
+    batch[i].num_sge = 1;
+    batch[i].send_flags = signal_flag(first + i) | IBV_SEND_INLINE;
+  }
+  ibv_send_wr* bad = nullptr;
+  expect(ibv_post_send(qp, batch.data(), &bad), "ibv_post_send");
+}
+
 void post_write(Player& player, std::size_t from, std::size_t to, std::uint32_t bytes, unsigned flags) {
   ibv_sge piece{reinterpret_cast<std::uint64_t>(player.endpoint.buffer() + from), bytes, player.endpoint.lkey()};
   ibv_send_wr wr{};
@@ -256,10 +273,10 @@ double rate_rc_send(Player& player) {
     }
   } else {
     std::uint32_t completed = 0;  // in units of signal_every
-    for (std::uint32_t sent = 0; sent < rate_messages; ++sent) {
+    for (std::uint32_t sent = 0; sent < rate_messages; sent += send_batch) {
       while (sent - completed * signal_every >= send_window)
         (void)take_completions(player, 4, patience_left, completed);
-      post_send(player, qp, signal_flag(sent));
+      post_sends(player, qp, sent);
     }
     while (completed < rate_messages / signal_every) (void)take_completions(player, 4, patience_left, completed);
   }
