@@ -38,7 +38,7 @@ struct ChannelCounters {
 // again, whatever the outcome.
 class Channel {
  public:
-  Channel() = default;
+  Channel() = default;  // none: every call on it is refused, as not connected
   explicit Channel(transport::Channel& channel) : channel_(&channel) {}
 
   [[nodiscard]] ChannelId id() const noexcept;

@@ -61,7 +61,8 @@ class Worker {
 
   // -- messages --------------------------------------------------------------------------------------------------
   // From `source` or from any channel. Done when a message has come whole. Receives are matched in the order of these
-  // calls; a message goes to the first that fits.
+  // calls; a message goes to the first that fits. Of a closed channel it ends with the reason; one from any channel
+  // waits on, as another may yet connect.
   [[nodiscard]] Request recv(void* data, std::size_t capacity, Tag tag, TagMask mask = exact_tag,
                              ChannelId source = any_source);
   // The first message that such a receive would take now.

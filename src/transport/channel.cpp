@@ -48,12 +48,13 @@ Request Channel::close() {
   return handle;
 }
 
-void Channel::break_off(Status status, std::string sentence) {
-  if (broken_) return;
+void Channel::break_off(Status status, std::string sentence, Cause cause) {
+  if (broken_ && (cause == Cause::consequence || broken_cause_ == Cause::known)) return;
+  broken_cause_ = cause;
   broken_ = true;
   broken_status_ = status;
   broken_text_ = std::move(sentence);
-  eager_now_ = -1;
+  eager_below_ = 0;
   engine_.touch(*this);
 }
 
@@ -68,7 +69,7 @@ void Channel::shut(Status status, std::string sentence) {
   reason_ = status;
   reason_text_ = std::move(sentence);
   broken_ = false;
-  eager_now_ = -1;
+  eager_below_ = 0;
   const Status why = status == Status::ok ? Status::not_connected : status;
   // What is not with the device ends now.
   while (RequestState* request = queued_.pop_front()) {

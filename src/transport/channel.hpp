@@ -39,7 +39,7 @@ class Channel {
 
   // -- for the user, by way of verbatim::Channel --------------------------------------------------------------------
   [[nodiscard]] Request send(const void* data, std::size_t bytes, Tag tag) {
-    if (static_cast<std::int64_t>(bytes) <= eager_now_ && (data != nullptr || bytes == 0)) [[likely]] {
+    if (bytes < eager_below_ && (data != nullptr || bytes == 0)) [[likely]] {
       if (send_frame(data, static_cast<std::uint32_t>(bytes), tag)) {
         return Request(Completion{Outcome::accepted, Status::ok, id_, tag, bytes});
       }
@@ -90,9 +90,9 @@ class Channel {
   // The queue pair has been drained: no device touches the buffers of what was under way.
   void retired();
   // What went wrong while the lists were in use; the engine shuts the channel as soon as they are not.
-  void break_off(Status status, std::string sentence);
+  enum class Cause : bool { known, consequence };  // the first known cause counts, and the first consequence until then
+  void break_off(Status status, std::string sentence, Cause cause = Cause::known);
   [[nodiscard]] bool broken() const noexcept { return broken_; }
-  void shut_broken() { shut(broken_status_, std::move(broken_text_)); }
 
   // -- receiving, for the engine ------------------------------------------------------------------------------------
   [[nodiscard]] Lane& lane() noexcept { return *lane_; }
@@ -145,6 +145,7 @@ class Channel {
   // Posts writes or reads until all are posted (true) or there is no room.
   [[nodiscard]] bool post_fragments(RequestState& request, std::uint32_t most_on_the_way);
   void on_fragments_done(std::uint32_t ordinal);
+  void on_send_failed(qp::CompletionStatus status);
 
   // atomics.cpp
   [[nodiscard]] bool ask_atomic(RequestState& request);
@@ -192,7 +193,7 @@ class Channel {
 
   Engine& engine_;
   std::unique_ptr<Lane> lane_;
-  std::int64_t eager_now_ = -1;  // the longest message that may go out at once and eagerly; -1: none may
+  std::uint64_t eager_below_ = 0;  // messages shorter than this may go out at once and eagerly; 0: none may
   RequestList queued_;
   RequestList offered_;
   RequestList moving_;
@@ -239,6 +240,7 @@ class Channel {
   bool deaf_ = false;         // the peer has broken the protocol: nothing it sends counts any more
   bool close_asked_ = false;  // nothing is taken any more
   Status broken_status_ = Status::ok;
+  Cause broken_cause_ = Cause::known;
   std::string reason_text_;
   std::string broken_text_;
   std::string peer_;

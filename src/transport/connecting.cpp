@@ -228,6 +228,11 @@ void Engine::abandon(Channel& channel) {
 void Engine::shut(Channel& channel, Status status, std::string sentence) {
   if (channel.state() == ChannelState::closed) return;
   take_what_has_come(channel);
+  if (channel.broken() && channel.broken_cause_ == Channel::Cause::known) {
+    // The device knows better than the peer's farewell why this is the end.
+    status = channel.broken_status_;
+    sentence = channel.broken_text_;
+  }
   if (status != Status::ok) log().debug("channel to {}: {}", channel.peer(), sentence);
   connections_.erase(channel.connection().value);
   if (status != Status::ok && status != Status::peer_gone) connector_.close(channel.connection());

@@ -138,8 +138,11 @@ void Engine::on_completion(const qp::WorkCompletion& completion) {
   if (completion.id.epoch != channel->lane().epoch()) return;
   if (completion.id.kind != qp::WorkKind::receive) return channel->on_sent(completion);
   if (!completion.failed()) return channel->on_received(completion.id.slot, completion.bytes);
+  // A receive is flushed because something else has failed, here or at the peer.
+  const bool flushed = completion.status == qp::CompletionStatus::flushed;
   channel->break_off(Status::device_failed,
-                     "the queue pair from " + channel->peer() + " failed: " + to_string(completion.status));
+                     "the queue pair from " + channel->peer() + " failed: " + to_string(completion.status),
+                     flushed ? Channel::Cause::consequence : Channel::Cause::known);
 }
 
 void Engine::push_touched() {
@@ -148,7 +151,7 @@ void Engine::push_touched() {
   while (Channel* channel = now.pop_front()) {
     channel->is_touched = false;
     channel->push();
-    if (channel->broken()) shut(*channel, channel->broken_status_, std::move(channel->broken_text_));
+    if (channel->broken()) shut(*channel, channel->broken_status_, channel->broken_text_);
   }
 }
 

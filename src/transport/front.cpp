@@ -5,59 +5,69 @@
 #include "verbatim/types.hpp"
 
 namespace verbatim {
+namespace {
+
+[[nodiscard]] Request of_no_channel() {
+  return Request(Completion{Outcome::not_delivered, Status::not_connected, {}, {}, 0});
+}
+
+}  // namespace
 
 ChannelId Channel::id() const noexcept {
-  return channel_->id();
+  return channel_ != nullptr ? channel_->id() : any_source;
 }
 ChannelState Channel::state() const noexcept {
-  return channel_->state();
+  return channel_ != nullptr ? channel_->state() : ChannelState::closed;
 }
 Status Channel::reason() const noexcept {
-  return channel_->reason();
+  return channel_ != nullptr ? channel_->reason() : Status::not_connected;
 }
 std::string Channel::reason_text() const {
-  return channel_->reason_text();
+  return channel_ != nullptr ? channel_->reason_text() : "this Channel is none: it came from no connect() or accept()";
 }
 std::string Channel::peer() const {
-  return channel_->peer();
+  return channel_ != nullptr ? channel_->peer() : std::string();
 }
 const ChannelCounters& Channel::counters() const noexcept {
-  return channel_->counters();
+  static const ChannelCounters none;
+  return channel_ != nullptr ? channel_->counters() : none;
 }
 
 Request Channel::send(const void* data, std::size_t bytes, Tag tag) {
-  return channel_->send(data, bytes, tag);
+  return channel_ != nullptr ? channel_->send(data, bytes, tag) : of_no_channel();
 }
 
 Request Channel::put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset) {
-  return channel_->put(data, bytes, target, offset, std::nullopt);
+  return channel_ != nullptr ? channel_->put(data, bytes, target, offset, std::nullopt) : of_no_channel();
 }
 
 Request Channel::put_notify(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset,
                             Tag tag) {
-  return channel_->put(data, bytes, target, offset, tag);
+  return channel_ != nullptr ? channel_->put(data, bytes, target, offset, tag) : of_no_channel();
 }
 
 Request Channel::get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset) {
-  return channel_->get(data, bytes, source, offset);
+  return channel_ != nullptr ? channel_->get(data, bytes, source, offset) : of_no_channel();
 }
 
 Request Channel::fetch_add(std::uint64_t addend, const RemoteRegion& target, std::uint64_t offset,
                            std::uint64_t* before) {
+  if (channel_ == nullptr) return of_no_channel();
   return channel_->atomic(transport::RequestKind::fetch_add, {.operand = addend, .before = before}, target, offset);
 }
 
 Request Channel::compare_swap(std::uint64_t expected, std::uint64_t desired, const RemoteRegion& target,
                               std::uint64_t offset, std::uint64_t* before) {
+  if (channel_ == nullptr) return of_no_channel();
   return channel_->atomic(transport::RequestKind::compare_swap,
                           {.operand = expected, .swap = desired, .before = before}, target, offset);
 }
 
 Request Channel::flush() {
-  return channel_->flush();
+  return channel_ != nullptr ? channel_->flush() : of_no_channel();
 }
 Request Channel::close() {
-  return channel_->close();
+  return channel_ != nullptr ? channel_->close() : of_no_channel();
 }
 
 Context::Context(Config config) : config_(std::move(config)) {

@@ -106,13 +106,24 @@ bool Channel::post_fragments(RequestState& request, std::uint32_t most_on_the_wa
 
 void Channel::on_sent(const qp::WorkCompletion& completion) {
   lane_->queue().on_send_completed(completion.id);
-  if (completion.failed()) {
-    return break_off(
-        completion.status == qp::CompletionStatus::remote_access ? Status::remote_access : Status::device_failed,
-        std::string("the queue pair to ") + peer_ + " failed: " + to_string(completion.status));
-  }
+  if (completion.failed()) return on_send_failed(completion.status);
   if (fragment_count_ != 0) on_fragments_done(completion.id.slot);
   if (has_something_to_push()) engine_.touch(*this);
+}
+
+void Channel::on_send_failed(qp::CompletionStatus status) {
+  std::string sentence = "the queue pair to " + peer_ + " failed: " + to_string(status);
+  switch (status) {
+    case qp::CompletionStatus::flushed:
+      return break_off(Status::device_failed, std::move(sentence), Cause::consequence);
+    case qp::CompletionStatus::remote_access:
+      return break_off(Status::remote_access, std::move(sentence) + "; a region of the peer is gone, or smaller");
+    case qp::CompletionStatus::retries_exceeded:
+      return break_off(Status::device_failed,
+                       std::move(sentence) + "; the peer did not answer for rc.ack_timeout, rc.retry_count + 1 times");
+    default:
+      return break_off(Status::device_failed, std::move(sentence));
+  }
 }
 
 // A send queue completes in order: this one and all before it are done.

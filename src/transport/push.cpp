@@ -54,7 +54,7 @@ Request Channel::queue(RequestState& request) {
   request.stage = RequestStage::queued;
   request.order = next_order_++;
   queued_.push_back(request);
-  eager_now_ = -1;  // what comes later may not overtake it
+  eager_below_ = 0;  // what comes later may not overtake it
   push();
   return handle;
 }
@@ -95,7 +95,7 @@ bool Channel::send_eager(RequestState& request) {
 
 void Channel::update_eager() noexcept {
   const bool may = state_ == ChannelState::open && queued_.empty() && !peer_headers_only_ && !broken_;
-  eager_now_ = may ? std::int64_t{lane_->eager_bytes()} : -1;
+  eager_below_ = may ? std::uint64_t{lane_->eager_bytes()} + 1 : 0;
 }
 
 FrameFlag Channel::our_flags() const noexcept {

@@ -63,6 +63,22 @@ TEST_P(Messages, OfEverySizeArriveWhole) {
   }
 }
 
+// A size that went below zero somewhere is a long message, and no short one.
+TEST_P(Messages, OfImpossibleSizesAreOfferedAndNotCopied) {
+  const Bytes some(8);
+  for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX / 2 + 1}) {
+    Request send = ab->send(some.data(), bytes, Tag{9});
+    cluster.run_for(std::chrono::milliseconds(1));
+    EXPECT_FALSE(send.done());
+    EXPECT_EQ(b->engine->probe(Tag{9}, exact_tag, any_source)->bytes, bytes);
+    std::byte none{};
+    Request receive = b->engine->receive(&none, 0, Tag{9}, exact_tag, any_source);
+    ASSERT_TRUE(cluster.run_until([&] { return receive.done(); }));
+    EXPECT_EQ(receive.completion().status, Status::truncated);
+  }
+  exchange_one(*ab, *b, 8);
+}
+
 TEST_P(Messages, ThatComeBeforeTheirReceiveWaitForIt) {
   for (const std::size_t bytes : {0, 8, 8192, 8193, 500'000}) {
     const Bytes sent = pattern(bytes, bytes);
