@@ -102,7 +102,6 @@ void Channel::on_frame(const FrameHeader& frame, const std::byte* body) {
       owes_answer_ = true;
       break;
     case FrameKind::credit:
-      break;
     case FrameKind::none:
     case FrameKind::skip:
       break;
@@ -135,7 +134,8 @@ void Channel::on_write_queue(const WriteQueueOffer& offer) {
     return violate("a write queue of no use");
   }
   // Without memory for what is on its way, receives go on being used.
-  std::optional<mem::RegisteredRegion> mirror = engine_.allocate_ring(offer.lines * line_bytes, mem::Access::source);
+  std::optional<mem::RegisteredRegion> mirror =
+      engine_.allocate_ring(std::size_t{offer.lines} * line_bytes, mem::Access::source);
   if (mirror) lane_->open_writer(offer, std::move(*mirror));
 }
 

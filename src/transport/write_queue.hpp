@@ -43,7 +43,7 @@ class WriteQueueReader {
     const auto length = static_cast<std::uint32_t>(first_word >> 32);
     head_lines_ = lines_of_record(static_cast<std::uint32_t>(sizeof(FrameHeader)) + length);
     if (length > lines_ * line_bytes || head_lines_ > to_end) return breaks();
-    if (load(record + head_lines_ * line_bytes - sizeof(record_mark)) != record_mark) return nullptr;
+    if (load(record + std::size_t{head_lines_} * line_bytes - sizeof(record_mark)) != record_mark) return nullptr;
     // In a stream the following records are on their way here already: their lines come while this one is dealt with.
     __builtin_prefetch(at(read_ + head_lines_));
     __builtin_prefetch(at(read_ + head_lines_ + 1));
@@ -53,7 +53,7 @@ class WriteQueueReader {
   // Gives the lines of the frame that was peeked at back.
   void consume() noexcept {
     std::byte* record = at(read_);
-    for (std::uint32_t line = 0; line < head_lines_; ++line) clear_line(record + line * line_bytes);
+    for (std::uint32_t line = 0; line < head_lines_; ++line) clear_line(record + std::size_t{line} * line_bytes);
     read_ += head_lines_;
   }
 
@@ -65,7 +65,7 @@ class WriteQueueReader {
 
  private:
   [[nodiscard]] std::byte* at(std::uint32_t line) const noexcept {
-    return memory_ + (line & (lines_ - 1)) * line_bytes;
+    return memory_ + std::size_t{line & (lines_ - 1)} * line_bytes;
   }
   static std::uint64_t load(std::byte* word) noexcept {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).load(std::memory_order_acquire);

@@ -37,7 +37,7 @@ Connector::Connector(const Settings& settings, ControlLinks& links, Random rando
           .handshake_timeout = settings.handshake_timeout,
           .connect_timeout = settings.connect_timeout},
       links_(links),
-      random_(std::move(random)),
+      random_(random),
       crossing_(settings.self) {}
 
 // ---- what the owner calls

@@ -23,6 +23,7 @@ namespace verbatim::transport::control {
 // A connection's number within its Connector; never used twice. 0 is none.
 struct ConnectionId {
   std::uint64_t value = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the defaulted comparison for a literal
   friend constexpr auto operator<=>(ConnectionId, ConnectionId) = default;
 };
 

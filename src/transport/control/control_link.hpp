@@ -19,11 +19,12 @@ namespace verbatim::transport::control {
 // A link's number within its ControlLinks; never used twice. 0 is none.
 struct LinkId {
   std::uint64_t value = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the defaulted comparison for a literal
   friend constexpr auto operator<=>(LinkId, LinkId) = default;
 };
 
 // A frame is what one send() gave, neither split nor merged.
-inline constexpr std::size_t max_frame_bytes = 64 * 1024;
+inline constexpr std::size_t max_frame_bytes = 64UL * 1024;
 
 enum class LinkEventKind : std::uint8_t {
   accepted,   // a peer has dialled us, and speaks our protocol

@@ -11,6 +11,7 @@ namespace verbatim::transport::control {
 struct Identity {
   std::uint64_t incarnation = 0;
   std::uint32_t worker = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the defaulted comparison for a literal
   friend constexpr auto operator<=>(const Identity&, const Identity&) = default;
 };
 

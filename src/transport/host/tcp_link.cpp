@@ -147,7 +147,7 @@ std::string TcpLink::why_not_connected() const {
 TcpLink::Received TcpLink::receive() {
   Received received;
   const bool unidentified = unframer_.state() == control::Unframer::State::unidentified;
-  std::array<std::byte, 16 * 1024> buffer;  // not initialized: read() does it
+  std::array<std::byte, 16UL * 1024> buffer;  // not initialized: read() does it
   const auto count = uninterrupted([&] { return ::recv(socket_.get(), buffer.data(), buffer.size(), 0); });
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return received;
   if (count <= 0) {
