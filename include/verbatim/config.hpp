@@ -60,12 +60,12 @@ struct Config {
 
   struct Rendezvous {
     std::uint64_t fragment_bytes = 512ULL * 1024;  // of each RDMA write; the device may allow less
-    std::uint32_t fragments = 8;                // on the way per channel
+    std::uint32_t fragments = 8;                   // on the way per channel
   } rendezvous;
 
   struct Matching {
     std::uint64_t unexpected_bytes = 8ULL * 1024 * 1024;  // per worker; beyond it only headers travel
-    std::uint32_t max_requests = 65536;                // of a worker that may be under way
+    std::uint32_t max_requests = 65536;                   // of a worker that may be under way
   } matching;
 
   struct Memory {
