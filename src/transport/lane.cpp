@@ -44,30 +44,33 @@ int Lane::repost() {
 }
 
 int Lane::commit_slot(FrameHeader& frame) {
-  const auto bytes = static_cast<std::uint32_t>(sizeof(FrameHeader)) + frame.length;
   ++frames_sent_;
   next_send_slot_ = next_send_slot_ + 1 == send_shape_.depth ? 0 : next_send_slot_ + 1;
+  return post(qp::WorkKind::send, frame);
+}
+
+int Lane::post(qp::WorkKind kind, const FrameHeader& frame) {
+  const auto bytes = static_cast<std::uint32_t>(sizeof(FrameHeader)) + frame.length;
   const qp::Segment segment{&frame, bytes, send_region_.lkey()};
-  return queue_->post_send(qp::WorkKind::send, epoch_, std::span(&segment, 1), qp::Signal::no,
+  return queue_->post_send(kind, epoch_, std::span(&segment, 1), qp::Signal::no,
                            bytes <= inline_bytes_ ? qp::Inline::yes : qp::Inline::no);
 }
 
 int Lane::send_credit(FrameFlag flags) {
-  FrameHeader* frame = nullptr;
+  const FrameHeader credit{.kind = FrameKind::credit, .flags = flags};
   if (writes_to_ring()) {
-    frame = begin_record(0, 0);
-  } else if (queue_->control_slots_free() != 0) {
-    const std::size_t slot = std::size_t{send_shape_.depth} + next_control_slot_;
-    next_control_slot_ = next_control_slot_ + 1 == send_shape_.control_slots ? 0 : next_control_slot_ + 1;
-    frame = reinterpret_cast<FrameHeader*>(send_region_.address() + slot * send_slot_bytes_);
+    FrameHeader* frame = begin_record(0, 0);
+    if (frame == nullptr) return 0;
+    *frame = credit;
+    return commit(*frame);
   }
-  if (frame == nullptr) return 0;
-  *frame = FrameHeader{.kind = FrameKind::credit, .flags = flags};
-  if (writes_to_ring()) return commit(*frame);
-  fill(*frame);
-  const qp::Segment segment{frame, sizeof(FrameHeader), send_region_.lkey()};
-  return queue_->post_send(qp::WorkKind::control, epoch_, std::span(&segment, 1), qp::Signal::no,
-                           sizeof(FrameHeader) <= inline_bytes_ ? qp::Inline::yes : qp::Inline::no);
+  if (queue_->control_slots_free() == 0) return 0;
+  const std::size_t slot = std::size_t{send_shape_.depth} + next_control_slot_;
+  next_control_slot_ = next_control_slot_ + 1 == send_shape_.control_slots ? 0 : next_control_slot_ + 1;
+  auto& frame = *reinterpret_cast<FrameHeader*>(send_region_.address() + slot * send_slot_bytes_);
+  frame = credit;
+  fill(frame);
+  return post(qp::WorkKind::control, frame);
 }
 
 void Lane::open_reader(mem::RegisteredRegion ring) {

@@ -52,6 +52,7 @@ static_assert(sizeof(RendezvousGrant) <= least_eager_bytes && sizeof(AtomicReque
 // Credit frames that can be unread at a time: of either kind of credit one per half of a window, and one for a flush.
 inline constexpr std::uint32_t max_credit_frames = 5;
 static_assert(max_credit_frames <= config::least_control_slots);
+static_assert(config::most_reposted <= qp::max_receive_batch);
 
 class Lane {
  public:
@@ -69,7 +70,7 @@ class Lane {
   // room. A frame that was begun must be sent before the next is. The header's kind, flags, tag and body are the
   // caller's to write; the rest is filled in.
   [[nodiscard]] FrameHeader* begin(std::uint32_t length) {
-    return writes_to_ring() ? begin_record(length, max_credit_frames) : begin_slot(length);
+    return writes_to_ring() ? begin_record(length, max_credit_frames) : begin_slot();
   }
   [[nodiscard]] int send(FrameHeader& frame) {
     frame.sequence = next_sequence_++;
@@ -141,8 +142,8 @@ class Lane {
     known = said;
     return true;
   }
-  [[nodiscard]] FrameHeader* begin_slot(std::uint32_t length) {
-    (void)length;  // every slot has room for the longest
+  // Every slot has room for the longest frame.
+  [[nodiscard]] FrameHeader* begin_slot() {
     if (frames_sent_ - frames_consumed_by_peer_ >= send_shape_.depth || queue_->send_slots_free() == 0) {
       return nullptr;
     }
@@ -177,6 +178,7 @@ class Lane {
     return write(record, bytes);
   }
   [[nodiscard]] int commit_slot(FrameHeader& frame);
+  [[nodiscard]] int post(qp::WorkKind kind, const FrameHeader& frame);
   [[nodiscard]] int write(const std::byte* record, std::uint32_t bytes) {
     const qp::Segment segment{record, bytes, mirror_.lkey()};
     const auto offset = static_cast<std::uint64_t>(record - mirror_.address());

@@ -17,6 +17,8 @@ inline constexpr std::uint32_t record_alignment_bytes = 64;
 inline constexpr std::uint32_t most_queue_entries = 32768;
 // Control messages that a peer can have unread at a time; the transport holds itself to that.
 inline constexpr std::uint32_t least_control_slots = 5;
+// Receives that are posted in one call, at most.
+inline constexpr std::uint32_t most_reposted = 64;
 
 // Throws Error(invalid_argument).
 void refuse_what_is_wrong(const Config& config);

@@ -90,7 +90,7 @@ constexpr Knob knob_table[] = {
      Unit::none,
      "Every n-th send asks for a completion, which frees those before it. Raise it for rate, lower it where buffers "
      "must come back sooner; at most half of send_depth."},
-    {"rc", "repost_batch", [](Config& c) -> Member { return &c.rc.repost_batch; }, between(1, most_queue_entries),
+    {"rc", "repost_batch", [](Config& c) -> Member { return &c.rc.repost_batch; }, between(1, most_reposted),
      Unit::none,
      "Receives are posted again this many at a time. Raise it for rate, lower it where senders wait for credits; at "
      "most half of receive_depth."},

@@ -77,8 +77,16 @@ TEST(ConfigCheck, RefillsBothQueuesBeforeTheyRunDry) {
   EXPECT_THAT(verdict([](Config& c) { c.rc.signal_interval = 129; }),
               AllOf(HasSubstr("rc.signal_interval is 129"), HasSubstr("rc.send_depth, which is 256")));
   EXPECT_EQ(verdict([](Config& c) { c.rc.repost_batch = 64; }), "fits");
-  EXPECT_THAT(verdict([](Config& c) { c.rc.repost_batch = 65; }),
-              AllOf(HasSubstr("rc.repost_batch is 65"), HasSubstr("rc.receive_depth, which is 128")));
+  EXPECT_THAT(verdict([](Config& c) {
+                c.rc.receive_depth = 126;
+                c.rc.repost_batch = 64;
+              }),
+              AllOf(HasSubstr("rc.repost_batch is 64"), HasSubstr("rc.receive_depth, which is 126")));
+  EXPECT_THAT(verdict([](Config& c) {
+                c.rc.receive_depth = 4096;
+                c.rc.repost_batch = 65;
+              }),
+              AllOf(HasSubstr("repost_batch"), HasSubstr("65"), HasSubstr("1 to 64")));
 }
 
 TEST(ConfigCheck, WantsRingsThatHoldTheLargestMessages) {
