@@ -3,7 +3,6 @@
 
 #include "transport/channel.hpp"
 #include "transport/engine.hpp"
-#include "transport/remote_region.hpp"
 
 namespace verbatim::transport {
 namespace {

@@ -36,7 +36,7 @@ Request Channel::close() {
   const Completion closed_well{Outcome::delivered, Status::ok, id_, {}, 0};
   if (state_ == ChannelState::closed) return reason_ == Status::ok ? Request(closed_well) : engine_.refuse(reason_);
   if (state_ == ChannelState::connecting && queued_.empty()) {
-    engine_.abandon(*this);  // nothing was sent: there is nobody to tell
+    engine_.say_bye(*this);
     return Request(closed_well);
   }
   RequestState* request = engine_.requests().take(RequestKind::close);
@@ -75,7 +75,7 @@ void Channel::shut(Status status, std::string sentence) {
   while (RequestState* request = queued_.pop_front()) {
     const bool one_sided = request->kind == RequestKind::put || request->kind == RequestKind::get;
     if (one_sided && request->posted_bytes != 0) {
-      moving_.push_back(*request);
+      landing_.push_back(*request);
     } else {
       end(*request, Outcome::not_delivered, why);
     }
@@ -96,8 +96,10 @@ void Channel::retired() {
   const Status why = reason_ == Status::ok ? Status::not_connected : reason_;
   fragment_count_ = 0;
   end_all(moving_, Outcome::not_delivered, why);
-  // All bytes were with the device: the peer may have them all, or not.
-  end_all(landing_, Outcome::unknown, why);
+  // Bytes were with the device: the peer may have them all, or not. What was to come from it hasn't.
+  while (RequestState* request = landing_.pop_front()) {
+    end(*request, request->kind == RequestKind::get ? Outcome::not_delivered : Outcome::unknown, why);
+  }
   end_all(incoming_, Outcome::not_delivered, why);
 }
 

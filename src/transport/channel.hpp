@@ -23,6 +23,7 @@
 #include "transport/control/connector.hpp"
 #include "transport/frame.hpp"
 #include "transport/lane.hpp"
+#include "transport/remote_region.hpp"
 #include "transport/requests.hpp"
 #include "verbatim/channel.hpp"
 
@@ -84,8 +85,7 @@ class Channel {
   [[nodiscard]] bool has_lane() const noexcept { return lane_ != nullptr; }
   [[nodiscard]] std::unique_ptr<Lane> take_lane() noexcept { return std::move(lane_); }
   void open();
-  // Ends everything that no device can touch any more, now, and gives the queue pair back; the rest ends with
-  // retired().
+  // Its lane has been taken away. Ends everything that no device can touch, now; the rest ends with retired().
   void shut(Status status, std::string sentence);
   // The queue pair has been drained: no device touches the buffers of what was under way.
   void retired();
@@ -115,6 +115,7 @@ class Channel {
   [[nodiscard]] Request send_later(const void* data, std::size_t bytes, Tag tag);
   [[nodiscard]] Request queue(RequestState& request);
   [[nodiscard]] bool issue(RequestState& request);
+  [[nodiscard]] bool goes_eagerly(const RequestState& send) const noexcept;
   [[nodiscard]] bool send_eager(RequestState& request);
   void settle_flushes();
   [[nodiscard]] bool outstanding_before(std::uint64_t order) const noexcept;
@@ -136,14 +137,19 @@ class Channel {
   void on_clear_to_send(const RendezvousGrant& grant);
   [[nodiscard]] bool move(RequestState& send);
   [[nodiscard]] bool send_pieces(RequestState& send);
+  [[nodiscard]] RequestState* find_granted(PeerRequest receive);
   void on_piece(const Piece& piece, const std::byte* bytes, std::uint32_t count);
   void on_finished(const RendezvousEnd& end);
 
   // one_sided.cpp
+  [[nodiscard]] Request one_sided(RequestKind kind, std::byte* buffer, std::size_t bytes, const RemoteRange& range,
+                                  std::optional<Tag> notice);
   [[nodiscard]] bool issue_put(RequestState& put);
   [[nodiscard]] bool issue_get(RequestState& get);
   // Posts writes or reads until all are posted (true) or there is no room.
   [[nodiscard]] bool post_fragments(RequestState& request, std::uint32_t most_on_the_way);
+  // All bytes are posted: it ends, or waits for those that have not completed.
+  void land(RequestState& request);
   void on_fragments_done(std::uint32_t ordinal);
   void on_send_failed(qp::CompletionStatus status);
 

@@ -220,11 +220,6 @@ void Engine::say_bye(Channel& channel) {
   shut(channel, Status::ok, {});
 }
 
-void Engine::abandon(Channel& channel) {
-  connector_.close(channel.connection());
-  shut(channel, Status::ok, {});
-}
-
 void Engine::shut(Channel& channel, Status status, std::string sentence) {
   if (channel.state() == ChannelState::closed) return;
   take_what_has_come(channel);

@@ -106,9 +106,8 @@ class Engine {
     channel.is_touched = true;
     touched_.push_back(channel);
   }
+  // Ends a channel in good order, or gives one up that is not open yet.
   void say_bye(Channel& channel);
-  // Gives up a channel that is not open yet.
-  void abandon(Channel& channel);
   // Nothing comes from this channel any more: receives from it alone end, and its offers are forgotten.
   void forget_source(Channel& channel);
 
@@ -135,8 +134,7 @@ class Engine {
   static constexpr unsigned frames_per_poll = 32;       // of one write queue, before the next is looked at
   static constexpr unsigned completions_per_poll = 64;  // before the write queues are looked at again
   static constexpr unsigned calls_per_clock = 64;       // progress() calls that share a reading of the clock
-
-  static constexpr unsigned calls_per_completions = 8;  // progress() calls with frames that share a poll
+  static constexpr unsigned calls_per_completions = 8;  // … with frames from write queues that share a poll
 
   Ground ground_;
   Config config_;
@@ -178,7 +176,6 @@ class Engine {
   bool warned_of_write_queues_ = false;
   std::deque<Channel*> incoming_;
   IntrusiveList<Channel, &Channel::touched> touched_;
-  std::uint64_t events_ = 0;
   WorkerCounters counters_;
 };
 

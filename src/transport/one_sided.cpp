@@ -3,39 +3,34 @@
 
 #include "transport/channel.hpp"
 #include "transport/engine.hpp"
-#include "transport/remote_region.hpp"
 
 namespace verbatim::transport {
 
 Request Channel::put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset,
                      std::optional<Tag> notice) {
-  const RemoteRange range = remote_range(target, bytes, offset);
-  if (data == nullptr && bytes != 0) return engine_.refuse(Status::invalid_argument);
-  if (!range.inside) return engine_.refuse(Status::remote_access);
-  RequestState* put = engine_.requests().take(RequestKind::put);
-  if (put == nullptr) return engine_.refuse(Status::no_resources);
-  put->buffer = const_cast<std::byte*>(static_cast<const std::byte*>(data));
-  put->capacity = put->moving_bytes = bytes;
-  put->posted_bytes = put->moved_bytes = 0;
-  put->remote_address = range.address;
-  put->remote_rkey = range.rkey;
-  put->wants_notice = notice.has_value();
-  put->tag = notice.value_or(Tag{});
-  return queue(*put);
+  // Not written to: the library's buffers are of one type.
+  auto* const source = const_cast<std::byte*>(static_cast<const std::byte*>(data));
+  return one_sided(RequestKind::put, source, bytes, remote_range(target, bytes, offset), notice);
 }
 
 Request Channel::get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset) {
-  const RemoteRange range = remote_range(source, bytes, offset);
-  if (data == nullptr && bytes != 0) return engine_.refuse(Status::invalid_argument);
+  return one_sided(RequestKind::get, static_cast<std::byte*>(data), bytes, remote_range(source, bytes, offset), {});
+}
+
+Request Channel::one_sided(RequestKind kind, std::byte* buffer, std::size_t bytes, const RemoteRange& range,
+                           std::optional<Tag> notice) {
+  if (buffer == nullptr && bytes != 0) return engine_.refuse(Status::invalid_argument);
   if (!range.inside) return engine_.refuse(Status::remote_access);
-  RequestState* get = engine_.requests().take(RequestKind::get);
-  if (get == nullptr) return engine_.refuse(Status::no_resources);
-  get->buffer = static_cast<std::byte*>(data);
-  get->capacity = get->moving_bytes = bytes;
-  get->posted_bytes = get->moved_bytes = 0;
-  get->remote_address = range.address;
-  get->remote_rkey = range.rkey;
-  return queue(*get);
+  RequestState* request = engine_.requests().take(kind);
+  if (request == nullptr) return engine_.refuse(Status::no_resources);
+  request->buffer = buffer;
+  request->capacity = request->moving_bytes = bytes;
+  request->posted_bytes = request->moved_bytes = 0;
+  request->remote_address = range.address;
+  request->remote_rkey = range.rkey;
+  request->wants_notice = notice.has_value();
+  request->tag = notice.value_or(Tag{});
+  return queue(*request);
 }
 
 // It stays at the head of the queue until all its bytes are posted, and the notice behind them: what comes later in the
@@ -51,12 +46,7 @@ bool Channel::issue_put(RequestState& put) {
   if (!post_fragments(put, static_cast<std::uint32_t>(fragments_.size()))) return false;
   if (put.wants_notice && !send_frame(nullptr, 0, put.tag)) return false;
   queued_.remove(put);
-  if (put.moved_bytes == put.moving_bytes) {
-    end(put, Outcome::delivered, Status::ok);
-  } else {
-    put.stage = RequestStage::landing;
-    landing_.push_back(put);
-  }
+  land(put);
   return true;
 }
 
@@ -68,13 +58,14 @@ bool Channel::issue_get(RequestState& get) {
   }
   if (!post_fragments(get, static_cast<std::uint32_t>(fragments_.size()))) return false;
   queued_.remove(get);
-  if (get.moved_bytes == get.moving_bytes) {
-    end(get, Outcome::delivered, Status::ok);
-  } else {
-    get.stage = RequestStage::landing;
-    landing_.push_back(get);
-  }
+  land(get);
   return true;
+}
+
+void Channel::land(RequestState& request) {
+  if (request.moved_bytes == request.moving_bytes) return end(request, Outcome::delivered, Status::ok);
+  request.stage = RequestStage::landing;
+  landing_.push_back(request);
 }
 
 bool Channel::post_fragments(RequestState& request, std::uint32_t most_on_the_way) {

@@ -62,7 +62,7 @@ Request Channel::queue(RequestState& request) {
 bool Channel::issue(RequestState& request) {
   switch (request.kind) {
     case RequestKind::send:
-      return send_eager(request) || offer(request);
+      return goes_eagerly(request) ? send_eager(request) : offer(request);
     case RequestKind::put:
       return issue_put(request);
     case RequestKind::get:
@@ -82,8 +82,12 @@ bool Channel::issue(RequestState& request) {
   return false;
 }
 
+// One that has to wait for room stays eager: its turn comes, and by an offer it would travel three times.
+bool Channel::goes_eagerly(const RequestState& send) const noexcept {
+  return !peer_headers_only_ && send.capacity <= lane_->eager_bytes();
+}
+
 bool Channel::send_eager(RequestState& request) {
-  if (peer_headers_only_ || request.capacity > lane_->eager_bytes()) return false;
   if (!send_frame(request.buffer, static_cast<std::uint32_t>(request.capacity), request.tag)) {
     ++counters_.waited_for_credit;
     return false;

@@ -92,11 +92,8 @@ bool Channel::move(RequestState& send) {
   moving_.remove(send);
   if (in_pieces) {
     end(send, Outcome::accepted, Status::ok);  // the lane has all of them, like those of eager sends
-  } else if (send.moved_bytes == send.moving_bytes) {
-    end(send, Outcome::delivered, Status::ok);
   } else {
-    send.stage = RequestStage::landing;
-    landing_.push_back(send);
+    land(send);
   }
   return true;
 }
@@ -117,12 +114,16 @@ bool Channel::send_pieces(RequestState& send) {
   return true;
 }
 
+// The receive that the peer means; nullptr if none of this channel's was granted.
+RequestState* Channel::find_granted(PeerRequest id) {
+  RequestState* receive = engine_.receives().find(id);
+  const bool granted = receive != nullptr && receive->channel == this && receive->stage == RequestStage::moving;
+  return granted ? receive : nullptr;
+}
+
 void Channel::on_piece(const Piece& piece, const std::byte* bytes, std::uint32_t count) {
-  RequestState* receive = engine_.receives().find(piece.receive);
-  if (receive == nullptr || receive->channel != this || receive->kind != RequestKind::receive ||
-      receive->stage != RequestStage::moving) {
-    return violate("a piece of what was not granted");
-  }
+  RequestState* receive = find_granted(piece.receive);
+  if (receive == nullptr) return violate("a piece of what was not granted");
   if (piece.offset > receive->moving_bytes || count > receive->moving_bytes - piece.offset) {
     return violate("a piece outside of what was granted");
   }
@@ -130,11 +131,8 @@ void Channel::on_piece(const Piece& piece, const std::byte* bytes, std::uint32_t
 }
 
 void Channel::on_finished(const RendezvousEnd& end_frame) {
-  RequestState* receive = engine_.receives().find(end_frame.receive);
-  if (receive == nullptr || receive->channel != this || receive->kind != RequestKind::receive ||
-      receive->stage != RequestStage::moving) {
-    return violate("the end of what was not granted");
-  }
+  RequestState* receive = find_granted(end_frame.receive);
+  if (receive == nullptr) return violate("the end of what was not granted");
   incoming_.remove(*receive);
   end(*receive, Outcome::delivered, receive->completion.bytes > receive->capacity ? Status::truncated : Status::ok);
 }

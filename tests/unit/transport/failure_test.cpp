@@ -368,5 +368,29 @@ TEST(EngineGone, WithEverythingUnderWayEndsItAsCanceledAndTouchesNothingAfterwar
   }
 }
 
+// What is not known of a put is known of a get: its bytes are not here.
+TEST(PutsAndGets, OnTheWayWhenTheChannelFailsEndAsTheirDescriptionsSay) {
+  Cluster cluster;
+  Node& a = cluster.add();
+  Node& b = cluster.add();
+  Bytes shared(1 << 20);
+  Bytes local(shared.size());
+  const mem::RegisteredRegion region = b.engine->register_memory(shared.data(), shared.size());
+  b.engine->remember_region(region);
+  const RemoteRegion remote =
+      RemoteRegionAccess::make(reinterpret_cast<std::uintptr_t>(shared.data()), shared.size(), region.rkey().value);
+  for (const bool put : {true, false}) {
+    Channel& channel = *cluster.connect(a, b).first;
+    Request request = put ? channel.put(local.data(), local.size(), remote, 0, std::nullopt)
+                          : channel.get(local.data(), local.size(), remote, 0);
+    ASSERT_FALSE(request.done());
+    a.device().kill(channel.lane().queue().queue_pair().handle());
+    ASSERT_TRUE(cluster.run_until([&] { return request.done(); }));
+    EXPECT_EQ(request.completion().outcome, put ? Outcome::unknown : Outcome::not_delivered);
+    EXPECT_EQ(request.completion().status, Status::device_failed);
+  }
+  b.engine->forget_region(region);
+}
+
 }  // namespace
 }  // namespace verbatim::transport::test

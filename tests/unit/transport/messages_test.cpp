@@ -63,6 +63,27 @@ TEST_P(Messages, OfEverySizeArriveWhole) {
   }
 }
 
+// More than there is room for at once: each waits for its turn, and still travels once, in one post.
+TEST_P(Messages, ThatWaitForRoomStayEager) {
+  constexpr std::uint64_t count = 300;
+  const Bytes sent = pattern(4000, 1);
+  Bytes received(4000);
+  std::vector<Request> receives;
+  std::vector<Request> sends;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    receives.push_back(b->engine->receive(received.data(), received.size(), Tag{4}, exact_tag, any_source));
+  }
+  const std::uint64_t posts = ab->counters().posts;
+  for (std::uint64_t i = 0; i < count; ++i) sends.push_back(ab->send(sent.data(), sent.size(), Tag{4}));
+  const auto done = [](const Request& request) { return request.done(); };
+  ASSERT_TRUE(
+      cluster.run_until([&] { return std::ranges::all_of(sends, done) && std::ranges::all_of(receives, done); }));
+  for (const Request& send : sends) EXPECT_EQ(send.completion().outcome, Outcome::accepted);
+  // One each, and one where the ring begins anew.
+  EXPECT_LE(ab->counters().posts - posts, count + count / 16);
+  EXPECT_EQ(received, sent);
+}
+
 // A size that went below zero somewhere is a long message, and no short one.
 TEST_P(Messages, OfImpossibleSizesAreOfferedAndNotCopied) {
   const Bytes some(8);
