@@ -1,31 +1,24 @@
 #include "common/processors.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "base/error.hpp"
+#include "mem/cores.hpp"
+#include "mem/topology.hpp"
 
 namespace verbatim::apps {
 
-std::vector<int> allowed_processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof(allowed), &allowed);
-  std::vector<int> processors;
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (CPU_ISSET(processor, &allowed)) processors.push_back(processor);
-  }
-  return processors;
-}
-
 void pin_to(int processor) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(processor, &one);
-  if (CPU_COUNT(&one) == 1 && sched_setaffinity(0, sizeof(one), &one) == 0) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("processor {} is none that this process may run on; there are {}", processor,
-                          fmt::join(allowed_processors(), ", ")));
+  static const std::vector<int> allowed = mem::read_allowed_cpus();  // before the first pin narrows them
+  if (std::ranges::find(allowed, processor) == allowed.end()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("processor {} is none that this process may run on; there are {}", processor,
+                            mem::format_cpu_list(allowed)));
+  }
+  mem::pin_this_thread(processor);
 }
 
 }  // namespace verbatim::apps

@@ -48,6 +48,7 @@ void describe_options(CLI::App& app, Options& options) {
       ->type_name("NAME[:PORT]")
       ->capture_default_str();
   app.add_option("--gid-index", options.gid_index, "which entry of the port's GID table; without it, the best one")
+      ->check(CLI::Range(std::uint32_t{0}, std::uint32_t{255}))
       ->type_name("INDEX");
   app.add_flag("--json", options.json, "write JSON");
   describe_config_options(app, options);

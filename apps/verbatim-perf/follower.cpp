@@ -83,7 +83,10 @@ void follow_orders(Peer& peer, apps::HandoverLines* lines, const std::function<v
     while (follower.follow(decode_order(peer.hear(passive_patience)))) {
     }
   } catch (const Error& error) {
-    if (peer.channel().state() == ChannelState::open) peer.tell(encode(Answer{.problem = error.what()}));
+    try {
+      if (peer.channel().state() == ChannelState::open) peer.tell(encode(Answer{.problem = error.what()}));
+    } catch (const Error&) {  // the first failure is the one to tell
+    }
     throw;
   }
 }

@@ -1,9 +1,11 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <CLI/CLI.hpp>
 
+#include "base/config/value.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
 
@@ -14,6 +16,7 @@ namespace {
 struct Texts {
   std::vector<std::string> tests;
   std::vector<std::string> sizes;
+  std::vector<std::string> cores;
   std::string size_range;
   std::string duration = "200ms";
   std::string warm_up = "20ms";
@@ -49,7 +52,7 @@ std::vector<CLI::Option*> describe_measuring(CLI::App& app, Options& options, Te
       app.add_option("TEST", texts.tests, fmt::format("what to measure, of {}; all by default", test_names()));
   tests->type_name("");
   auto* sizes = app.add_option("--sizes", texts.sizes, "of a message; each test has its own by default");
-  sizes->delimiter(',')->allow_extra_args(false)->type_name("BYTES,…");
+  sizes->allow_extra_args(false)->type_name("BYTES,…");
   auto* size_range = app.add_option("--size-range", texts.size_range, "sizes from the first on, doubling");
   size_range->type_name("FROM:TO")->excludes(sizes);
   auto* window = app.add_option("--window", options.window, "messages under way, but for latencies");
@@ -65,10 +68,8 @@ std::vector<CLI::Option*> describe_measuring(CLI::App& app, Options& options, Te
 }
 
 void describe_place_and_configuration(CLI::App& app, Options& options, Texts& texts) {
-  app.add_option("--cores", options.cores, "to pin to: both sides' for --local, else one")
-      ->delimiter(',')
+  app.add_option("--cores", texts.cores, "to pin to: both sides' for --local, else one")
       ->allow_extra_args(false)
-      ->check(CLI::NonNegativeNumber)
       ->type_name("A[,B]");
   app.add_option("--device", texts.device, "the same as --set device.name=…")->type_name("NAME[:PORT]");
   app.add_option("--wait", texts.wait, "the same as --set worker.wait=…")
@@ -123,6 +124,11 @@ Duration parse_bounded_duration(const char* what, const std::string& text, Durat
 
 // Both sides' or none for --local; at most this side's otherwise.
 void check_cores(const Options& options) {
+  if (options.mode == Mode::local && options.cores.size() == 2 && options.cores[0] == options.cores[1]) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--cores: {0},{0} names one core twice; each side needs its own, as in --cores 0,1",
+                            options.cores[0]));
+  }
   const std::size_t most = options.mode == Mode::local ? 2 : 1;
   if (options.cores.empty() || options.cores.size() == most) return;
   throw Error(ErrorCode::invalid_argument,
@@ -131,9 +137,20 @@ void check_cores(const Options& options) {
                                                       : "this side needs one, the other has its own command line"));
 }
 
+// The parts between commas, empty ones too, so that each is looked at.
+std::vector<std::string> parts_of(const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts) {
+    std::vector<std::string> parts = config::split(text, ',');
+    if (parts.empty()) parts.emplace_back();
+    all.insert(all.end(), parts.begin(), parts.end());
+  }
+  return all;
+}
+
 void take(const Texts& texts, Options& options) {
   options.tests = parse_tests(texts.tests);
-  for (const std::string& text : texts.sizes) options.sizes.push_back(parse_message_size("--sizes", text));
+  for (const std::string& text : parts_of(texts.sizes)) options.sizes.push_back(parse_message_size("--sizes", text));
   if (!texts.size_range.empty()) options.sizes = parse_size_range(texts.size_range);
   options.duration = parse_bounded_duration("--duration", texts.duration, std::chrono::milliseconds(1));
   options.warm_up = parse_bounded_duration("--warm-up", texts.warm_up, Duration{0});
@@ -141,6 +158,10 @@ void take(const Texts& texts, Options& options) {
   if (!texts.device.empty()) options.config.overrides.push_back("device.name=" + texts.device);
   if (texts.json) options.format = Format::json;
   if (texts.csv) options.format = Format::csv;
+  for (const std::string& text : parts_of(texts.cores)) {
+    const std::uint64_t core = config::read_count({"command line", "--cores", text}, {0, CPU_SETSIZE - 1});
+    options.cores.push_back(static_cast<int>(core));
+  }
   check_cores(options);
 }
 

@@ -43,7 +43,7 @@ struct Options {
 
 // Throws CLI::Success for --help and --version, CLI::ParseError and Error(invalid_argument) for wrong use.
 [[nodiscard]] Options parse_options(int argc, const char* const* argv);
-// What --help and --version print, for the exception that parse_options() threw.
+// What --help prints.
 [[nodiscard]] std::string usage();
 
 // "1:4MiB": powers of two times the first, and the last. Throws Error(invalid_argument).

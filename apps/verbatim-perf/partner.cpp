@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "base/error.hpp"
 #include "peer.hpp"
@@ -22,11 +23,6 @@ namespace {
 
 constexpr std::chrono::milliseconds look_interval{1};
 constexpr int failure_by_exception = 1;
-
-SharedPage* page_of_partner = nullptr;
-void note_end(int /*signal*/) {
-  page_of_partner->failed.store(true);
-}
 
 SharedPage* make_page() {
   void* shared = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -55,14 +51,9 @@ bool wait_until(Happened happened) {
 
 Partner::Partner(const std::function<int(SharedPage&)>& side) : page_(make_page()) {
   const pid_t parent = getpid();
-  page_of_partner = page_;
-  std::signal(SIGCHLD, note_end);
   process_ = fork();
   if (process_ < 0) throw Error(ErrorCode::no_space, fmt::format("fork: {}", std::strerror(errno)));
-  if (process_ == 0) {
-    std::signal(SIGCHLD, SIG_DFL);
-    _exit(run_side(side, *page_, parent));
-  }
+  if (process_ == 0) _exit(run_side(side, *page_, parent));
 }
 
 Partner::~Partner() {
@@ -70,14 +61,17 @@ Partner::~Partner() {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
   }
-  std::signal(SIGCHLD, SIG_DFL);
   munmap(page_, sizeof(SharedPage));
 }
 
 void Partner::look_after() const {
-  if (page_->failed.load()) {
-    throw Error(ErrorCode::device_failure, fmt::format("the other side, process {}, has ended", process_));
-  }
+  siginfo_t ended{};
+  const int looked = waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
+  if (looked != 0 || ended.si_pid == 0) return;
+  throw Error(ErrorCode::device_failure,
+              ended.si_code == CLD_EXITED
+                  ? fmt::format("the other side, process {}, has ended with status {}", process_, ended.si_status)
+                  : fmt::format("the other side, process {}, was killed by signal {}", process_, ended.si_status));
 }
 
 std::string Partner::await_address() const {

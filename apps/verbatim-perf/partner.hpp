@@ -14,7 +14,6 @@ namespace verbatim::perf {
 // What both processes see.
 struct SharedPage {
   apps::HandoverLines lines;
-  std::atomic<bool> failed;  // the partner has ended, well or not
   std::atomic<bool> listens;
   char address[256];  // where, once it does
 };

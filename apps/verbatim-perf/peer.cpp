@@ -43,6 +43,7 @@ void Peer::await_patiently(const Request& request, const char* what, std::chrono
 }
 
 void Peer::fail(const Completion& completion, const char* what) const {
+  look_after_();  // a process that has ended is the cause, whatever the channel says
   const std::string reason = channel_.reason_text();
   throw Error(code_for(completion.status),
               fmt::format("{}: {}{}{}", what, to_string(completion.status), reason.empty() ? "" : ": ", reason));

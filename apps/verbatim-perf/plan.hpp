@@ -26,7 +26,7 @@ struct Point {
 // A count that the point's test can run: whole windows where it works in windows.
 [[nodiscard]] std::uint64_t whole_iterations(const Point& point, std::uint64_t wanted);
 // How many fit into `duration`, going by a run of `iterations` that took `elapsed_ns`. At least one, at most
-// max_iterations, whole.
+// max_iterations, rounded up to whole windows.
 [[nodiscard]] std::uint64_t iterations_for(const Point& point, Duration duration, std::uint64_t iterations,
                                            double elapsed_ns);
 

@@ -43,7 +43,7 @@ std::string_view colour_of(TestKind test) {
   return colours[static_cast<std::size_t>(test)];
 }
 
-// What the caller of --plot named devices may hold anything.
+// A device's name and a peer's address may hold anything.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -18,9 +18,10 @@ class ProgressLine {
 
   // Point `number` of `points`, counted from 1, begins.
   void show(std::size_t number, std::size_t points, const Point& point);
-  void clear();
 
  private:
+  void clear();
+
   bool terminal_;
   bool wanted_;
 };

@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/config/knobs.hpp"
 #include "base/error.hpp"
 #include "common/processors.hpp"
 #include "follower.hpp"
 #include "leader.hpp"
+#include "mem/cores.hpp"
 #include "partner.hpp"
 #include "peer.hpp"
 #include "progress_line.hpp"
@@ -21,22 +23,10 @@ namespace {
 constexpr std::chrono::minutes client_patience{10};
 constexpr std::chrono::milliseconds look_interval{100};
 
-const char* name_of(WaitMode mode) {
-  switch (mode) {
-    case WaitMode::poll:
-      return "poll";
-    case WaitMode::event:
-      return "event";
-    case WaitMode::adaptive:
-      break;
-  }
-  return "adaptive";
-}
-
 // Of both sides of --local, or none where they share the only processor.
 std::vector<int> local_cores(const Options& options) {
   if (!options.cores.empty()) return options.cores;
-  std::vector<int> processors = apps::allowed_processors();
+  std::vector<int> processors = mem::choose_cores({});  // of two physical ones, where there are
   if (processors.size() < 2) return {};
   processors.resize(2);
   return processors;
@@ -90,7 +80,8 @@ Results lead(const Options& options, const Config& config, const std::string& ad
   Worker worker(context);
   const WaitMode wait = context.config().worker.wait;
   Peer peer(worker, connect(worker, address), wait, look_after);
-  Results results{{worker.device(), place, name_of(wait), options.check}, {}};
+  Results results{
+      {worker.device(), place, config::show_bare(config, *config::find_knob("worker", "wait")), options.check}, {}};
   Leader leader(peer, options, lines, look_after);
   ProgressLine progress(options.progress);
   const auto plan = make_plan(options);
@@ -100,7 +91,10 @@ Results lead(const Options& options, const Config& config, const std::string& ad
       results.points.push_back(leader.measure(point));
     }
   } catch (const Error& error) {
-    if (peer.channel().state() == ChannelState::open) leader.finish(error.what());
+    try {
+      if (peer.channel().state() == ChannelState::open) leader.finish(error.what());
+    } catch (const Error&) {  // the first failure is the one to tell
+    }
     throw;
   }
   leader.finish();
@@ -112,13 +106,13 @@ Results lead(const Options& options, const Config& config, const std::string& ad
 Results measure_locally(const Options& options) {
   const Config config = load_config(options.config);
   const std::vector<int> cores = local_cores(options);
-  // Both are tried before there is another side, so that one that may not be used is known at once.
+  // Both are tried before there is another side, so that one that may not be used is known at once; this side stays on
+  // the first.
   for (auto core = cores.rbegin(); core != cores.rend(); ++core) apps::pin_to(*core);
   Partner partner([&](SharedPage& page) { return be_partner(config, page, cores); });
   const std::string place = cores.empty() ? "both sides on the only processor of this host"
                                           : fmt::format("this host, cores {} and {}", cores[0], cores[1]);
   const std::string address = partner.await_address();
-  if (!cores.empty()) apps::pin_to(cores[0]);
   Results results = lead(options, config, address, place, cores.empty() ? nullptr : &partner.page().lines,
                          [&] { partner.look_after(); });
   if (partner.await_end() != EXIT_SUCCESS) throw Error(ErrorCode::device_failure, "the other side failed in the end");

@@ -21,6 +21,7 @@
 #include "common/processors.hpp"
 #include "device/system.hpp"
 #include "measurements.hpp"
+#include "mem/topology.hpp"
 
 namespace verbatim::pingpong {
 namespace {
@@ -39,6 +40,7 @@ struct Row {
   int reference;
 };
 
+constexpr int status_wrong_use = 64;
 constexpr int no_reference = -1;
 constexpr int cache_line_row = 0;
 constexpr int memcpy_row = 1;
@@ -67,7 +69,7 @@ std::vector<double> play(const Options& options, SharedPage& page, int side) {
   }
   std::fflush(stdout);
   // To the first two processors that this process may use.
-  if (!page.one_processor) apps::pin_to(apps::allowed_processors()[static_cast<std::size_t>(side)]);
+  if (!page.one_processor) apps::pin_to(mem::read_allowed_cpus()[static_cast<std::size_t>(side)]);
   Endpoint endpoint(system.open(selection), selection);
   Player player{endpoint, page, side};
   page.addresses[static_cast<std::size_t>(side)] = endpoint.address();
@@ -144,7 +146,7 @@ int run(const Options& options) {
     throw Error(ErrorCode::no_space,
                 fmt::format("a page to share with the partner was refused: {}", std::strerror(errno)));
   auto& page = *new (shared) SharedPage{};
-  page.one_processor = apps::allowed_processors().size() < sides;
+  page.one_processor = mem::read_allowed_cpus().size() < sides;
   const pid_t parent = getpid();
   const pid_t partner = fork();  // before either side opens the device
   if (partner < 0)
@@ -178,7 +180,14 @@ int main(int argc, char** argv) {
   app.add_option("--repetitions", options.repetitions, "of every measurement; the median is shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "verbatim-pingpong: {}\n", error.what());
+    return verbatim::pingpong::status_wrong_use;
+  }
   try {
     return verbatim::pingpong::run(options);
   } catch (const std::exception& error) {

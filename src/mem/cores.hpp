@@ -1,4 +1,4 @@
-// Where the library's own threads run.
+// Where threads run.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ namespace verbatim::mem {
 [[nodiscard]] std::vector<int> order_by_core(const std::vector<std::vector<int>>& cores,
                                              const std::vector<int>& threads);
 
-// Of threads that the library started, never of the caller's. Throws Error(permission) if the system does not let this
-// thread run there.
+// The calling thread, from now on: one's own, never a caller's. Throws Error(permission) if the system does not let
+// this thread run there.
 void pin_this_thread(int hardware_thread);
 
 }  // namespace verbatim::mem
