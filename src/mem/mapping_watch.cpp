@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 
 #include "base/log.hpp"
+#include "base/signals_blocked.hpp"
 #include "mem/mappings.hpp"
 
 // Of Linux 5.11; older headers lack it.
@@ -78,6 +78,7 @@ std::shared_ptr<MappingWatch> MappingWatch::of_this_process(std::string& problem
 }
 
 MappingWatch::MappingWatch(int events, int stop) : events_(events), stop_(stop), owner_(::getpid()) {
+  const SignalsBlocked no_signals;
   reader_ = std::make_unique<std::thread>([this] { read_until_stopped(); });
 }
 
@@ -140,9 +141,6 @@ std::uint64_t MappingWatch::deaths() const noexcept {
 }
 
 void MappingWatch::read_until_stopped() noexcept {
-  sigset_t signals;
-  ::sigfillset(&signals);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Whoever made this thread may be pinned and spin; threads that unmap would wait for it. So it may run where the
   // program's first thread may.
   cpu_set_t processors;

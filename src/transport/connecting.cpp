@@ -116,11 +116,8 @@ control::Offer Engine::offer_of(Channel& channel) {
           .responder_resources = std::min(reads, port.responder_resources),
           .receive_depth = config_.rc.receive_depth,
           .control_slots = config_.rc.control_slots,
-          .slot_bytes = slot_bytes_for(config_.eager.max_bytes),
           .eager_max_bytes = config_.eager.max_bytes,
           .max_message_bytes = port.max_message_bytes,
-          .ring = {},
-          .mailbox = {},
           .service_level = config_.device.service_level,
           .traffic_class = config_.device.traffic_class};
 }
@@ -173,7 +170,11 @@ void Engine::carry_out(const control::step::Connect& step) {
 void Engine::carry_out(const control::step::TakeOver& step) {
   Channel* const from = channel_of(step.from);
   Channel* const into = channel_of(step.into);
-  if (from == nullptr) return;
+  if (from == nullptr) {  // failed meanwhile, and the dial with it
+    if (into != nullptr)
+      shut(*into, Status::no_resources, "the peer's own connection, which was to take its place, failed");
+    return;
+  }
   connections_.erase(step.from.value);
   const char* const sentence = "another connection to the same peer took its place";
   if (into == nullptr) return shut(*from, Status::canceled, sentence);

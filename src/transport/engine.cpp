@@ -108,6 +108,8 @@ unsigned Engine::progress() {
     events += completions_.poll([this](const qp::WorkCompletion& completion) { on_completion(completion); },
                                 completions_per_poll);
   }
+  if (completions_.broken()) [[unlikely]]
+    break_off_all();
   // 3. Handshakes, byes and peers that are gone.
   if (connector_.has_work(now_)) carry_out_control();
   // 4. What channels have to send: queued requests, grants, credits.
@@ -143,6 +145,13 @@ void Engine::on_completion(const qp::WorkCompletion& completion) {
   channel->break_off(Status::device_failed,
                      "the queue pair from " + channel->peer() + " failed: " + to_string(completion.status),
                      flushed ? Channel::Cause::consequence : Channel::Cause::known);
+}
+
+// Without completions nothing ends by itself any more.
+void Engine::break_off_all() {
+  for (const auto& channel : channels_) {
+    if (channel->has_lane()) channel->break_off(Status::device_failed, "the completion queue can't be polled any more");
+  }
 }
 
 void Engine::push_touched() {

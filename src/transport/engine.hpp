@@ -116,6 +116,7 @@ class Engine {
   void take_what_has_come(Channel& channel);
   unsigned poll_write_queues();
   void push_touched();
+  void break_off_all();
   void carry_out_control();
   void carry_out(const control::step::Prepare& step);
   void carry_out(const control::step::Connect& step);

@@ -20,7 +20,7 @@
 namespace verbatim::transport {
 
 inline constexpr std::uint32_t line_bytes = 64;
-inline constexpr std::uint32_t most_lines = (1U << 30) / line_bytes;  // of the longest ring that can be configured
+inline constexpr std::uint32_t most_lines = (64U << 20) / line_bytes;  // of the longest ring that can be configured
 inline constexpr std::uint64_t record_mark = 0x7665726261746d21;
 
 [[nodiscard]] constexpr std::uint32_t lines_of_record(std::uint32_t frame_bytes) noexcept {

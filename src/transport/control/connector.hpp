@@ -97,7 +97,7 @@ class Connector {
   // Ends an open connection in good order (bye), or one that is not open (canceled). No Closed step follows.
   void close(ConnectionId connection);
 
-  // Whether progress() has something to do now: one relaxed load and one comparison.
+  // Whether progress() has something to do now: one relaxed load and two comparisons.
   [[nodiscard]] bool has_work(Time now) const noexcept {
     return links_.has_events() || now >= next_deadline_ || !steps_.empty();
   }

@@ -168,12 +168,9 @@ Actions Handshake::leave() {
 
 Actions Handshake::on_tick(Time now) {
   if (now < deadline()) return {};
-  const char* bound = role_ == Role::acceptor &&
-                              (state_ == HandshakeState::awaiting_hello || state_ == HandshakeState::awaiting_request)
-                          ? "bootstrap.handshake_timeout"
-                          : "bootstrap.connect_timeout";
-  const Duration bound_time = bound == std::string_view("bootstrap.handshake_timeout") ? settings_.handshake_timeout
-                                                                                       : settings_.connect_timeout;
+  const bool unrequested = state_ == HandshakeState::awaiting_hello || state_ == HandshakeState::awaiting_request;
+  const char* bound = unrequested ? "bootstrap.handshake_timeout" : "bootstrap.connect_timeout";
+  const Duration bound_time = unrequested ? settings_.handshake_timeout : settings_.connect_timeout;
   return give_up(
       {RefusalReason::timed_out, Session{},
        fmt::format("the {} waited for {} until {} ({}) had passed", role_ == Role::dialler ? "dialler" : "acceptor",

@@ -17,6 +17,11 @@ namespace {
 // ---- to bytes
 // --------------------------------------------------------------------------------------------------------
 
+// What one end tells people of the other: ASCII, so that no terminal makes more of it.
+bool is_printable(char c) {
+  return c >= ' ' && c <= '~';
+}
+
 wire::Hello to_wire(const Hello& hello) {
   wire::Hello out{};
   out.incarnation = hello.sender.incarnation;
@@ -29,11 +34,6 @@ wire::Hello to_wire(const Hello& hello) {
 
 wire::Offer to_wire(const Offer& offer) {
   wire::Offer out{};
-  out.ring_address = offer.ring.address;
-  out.ring_rkey = offer.ring.rkey.value;
-  out.ring_bytes = offer.ring.bytes;
-  out.mailbox_address = offer.mailbox.address;
-  out.mailbox_rkey = offer.mailbox.rkey.value;
   out.max_message_bytes = offer.max_message_bytes;
   std::copy(offer.gid.bytes.begin(), offer.gid.bytes.end(), std::begin(out.gid));
   out.queue_pair = offer.queue_pair.value;
@@ -41,7 +41,6 @@ wire::Offer to_wire(const Offer& offer) {
   out.mtu_bytes = offer.mtu_bytes;
   out.receive_depth = offer.receive_depth;
   out.control_slots = offer.control_slots;
-  out.slot_bytes = offer.slot_bytes;
   out.eager_max_bytes = offer.eager_max_bytes;
   out.lid = offer.lid;
   out.pkey = offer.pkey;
@@ -60,7 +59,9 @@ wire::Refusal to_wire(const Refusal& refusal) {
   out.winner = refusal.winner.value;
   out.reason = static_cast<std::uint8_t>(refusal.reason);
   out.sentence_length = static_cast<std::uint16_t>(std::min(refusal.sentence.size(), wire::sentence_capacity));
-  std::memcpy(out.sentence, refusal.sentence.data(), out.sentence_length);
+  // What the peer would not take as text is still worth a sentence.
+  std::transform(refusal.sentence.begin(), refusal.sentence.begin() + out.sentence_length, out.sentence,
+                 [](char c) { return is_printable(c) ? c : '?'; });
   return out;
 }
 
@@ -109,8 +110,7 @@ bool all_zero(const std::uint8_t* bytes, std::size_t count) {
 // A text of a peer is shown to people: it is printable ASCII, and zeros follow it.
 Problem check_text(const char* what, std::string_view field, std::size_t length) {
   if (length > field.size()) return fmt::format("{} of {} characters, the field has {}", what, length, field.size());
-  const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
-  if (!std::all_of(field.begin(), field.begin() + static_cast<std::ptrdiff_t>(length), printable)) {
+  if (!std::all_of(field.begin(), field.begin() + static_cast<std::ptrdiff_t>(length), is_printable)) {
     return fmt::format("{} with characters that can't be printed", what);
   }
   if (field.find_first_not_of('\0', length) != std::string_view::npos) {
@@ -148,15 +148,7 @@ Problem check_queue_pair(const wire::Offer& in) {
 
 Problem check_memory(const wire::Offer& in) {
   if (in.receive_depth == 0) return "no receives posted";
-  if (in.eager_max_bytes > in.slot_bytes) {
-    return fmt::format("eager messages of {} bytes, but receives of {}", in.eager_max_bytes, in.slot_bytes);
-  }
   if (in.max_message_bytes == 0) return "messages of at most 0 bytes";
-  if (in.ring_bytes == 0 ? in.ring_address != 0 || in.ring_rkey != 0 : !std::has_single_bit(in.ring_bytes)) {
-    return fmt::format("a ring of {} bytes at {:#x}; a power of two, or all 0", in.ring_bytes, in.ring_address);
-  }
-  if (in.ring_address + in.ring_bytes < in.ring_address) return "a ring beyond the end of memory";
-  if (in.mailbox_address + MailboxOffer::bytes < in.mailbox_address) return "a mailbox beyond the end of memory";
   return {};
 }
 
@@ -175,11 +167,8 @@ Problem read(const wire::Offer& in, Offer& offer) {
            .responder_resources = in.responder_resources,
            .receive_depth = in.receive_depth,
            .control_slots = in.control_slots,
-           .slot_bytes = in.slot_bytes,
            .eager_max_bytes = in.eager_max_bytes,
            .max_message_bytes = in.max_message_bytes,
-           .ring = {in.ring_address, RKey{in.ring_rkey}, in.ring_bytes},
-           .mailbox = {in.mailbox_address, RKey{in.mailbox_rkey}},
            .service_level = in.service_level,
            .traffic_class = in.traffic_class};
   std::copy(std::begin(in.gid), std::end(in.gid), offer.gid.bytes.begin());

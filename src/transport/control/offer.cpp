@@ -50,8 +50,7 @@ std::variant<Agreement, std::string> agree(const Offer& own, const Offer& peer, 
   const Offer& dialler = role == Role::dialler ? own : peer;
   const Offer& acceptor = role == Role::dialler ? peer : own;
   if (std::string sentence = mismatch(dialler, acceptor); !sentence.empty()) return sentence;
-  return Agreement{.role = role,
-                   .peer = peer,
+  return Agreement{.peer = peer,
                    .mtu_bytes = std::min(own.mtu_bytes, peer.mtu_bytes),
                    .initiator_depth = std::min(own.initiator_depth, peer.responder_resources),
                    .responder_resources = std::min(own.responder_resources, peer.initiator_depth),

@@ -11,22 +11,6 @@
 
 namespace verbatim::transport::control {
 
-// The ring of an RDMA-write queue: memory that the peer may fill. bytes 0: none; else a power of two.
-struct RingOffer {
-  std::uint64_t address = 0;
-  RKey rkey;
-  std::uint32_t bytes = 0;
-  friend bool operator==(const RingOffer&, const RingOffer&) = default;
-};
-
-// 64 bytes that the peer may write: where it says how far it has emptied our view of its ring. rkey 0: none.
-struct MailboxOffer {
-  static constexpr std::uint32_t bytes = 64;
-  std::uint64_t address = 0;
-  RKey rkey;
-  friend bool operator==(const MailboxOffer&, const MailboxOffer&) = default;
-};
-
 struct Offer {
   Qpn queue_pair;  // in INIT, its receives posted
   Psn first_sent;  // fresh and random
@@ -41,12 +25,8 @@ struct Offer {
 
   std::uint32_t receive_depth = 0;      // receives posted for messages: the peer's credits at the start
   std::uint32_t control_slots = 0;      // receives posted on top for control messages
-  std::uint32_t slot_bytes = 0;         // of each receive, header included
   std::uint32_t eager_max_bytes = 0;    // the longest payload sent eagerly
   std::uint64_t max_message_bytes = 0;  // the longest work request: the port's max_msg_sz
-
-  RingOffer ring;
-  MailboxOffer mailbox;
 
   std::uint8_t service_level = 0;  // 4 bits
   std::uint8_t traffic_class = 0;
@@ -60,8 +40,7 @@ enum class Role : std::uint8_t { dialler, acceptor };
 
 // What one end sets in its queue pair and keeps to.
 struct Agreement {
-  Role role = Role::dialler;
-  Offer peer;                            // queue pair, first PSN expected, GID, LID, ring, mailbox
+  Offer peer;                            // queue pair, first PSN expected, GID, LID
   std::uint32_t mtu_bytes = 0;           // the smaller of both
   std::uint8_t initiator_depth = 0;      // min(own initiator_depth, peer's responder_resources)
   std::uint8_t responder_resources = 0;  // min(own responder_resources, peer's initiator_depth)

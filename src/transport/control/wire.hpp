@@ -40,8 +40,6 @@ struct Hello {
 };
 
 struct Offer {
-  std::uint64_t ring_address;
-  std::uint64_t mailbox_address;
   std::uint64_t max_message_bytes;
   std::uint8_t gid[16];
   std::uint32_t queue_pair;  // 24 bits
@@ -49,11 +47,7 @@ struct Offer {
   std::uint32_t mtu_bytes;
   std::uint32_t receive_depth;
   std::uint32_t control_slots;
-  std::uint32_t slot_bytes;
   std::uint32_t eager_max_bytes;
-  std::uint32_t ring_rkey;
-  std::uint32_t ring_bytes;
-  std::uint32_t mailbox_rkey;
   std::uint16_t lid;
   std::uint16_t pkey;
   std::uint8_t gid_type;  // 0 InfiniBand, 1 RoCE v1, 2 RoCE v2
@@ -75,7 +69,7 @@ struct Refusal {
 
 static_assert(sizeof(Header) == 24 && offsetof(Header, bytes) == 8);
 static_assert(sizeof(Hello) == 88 && offsetof(Hello, address) == 24);
-static_assert(sizeof(Offer) == 96 && offsetof(Offer, queue_pair) == 40 && offsetof(Offer, lid) == 80);
+static_assert(sizeof(Offer) == 64 && offsetof(Offer, queue_pair) == 24 && offsetof(Offer, lid) == 48);
 static_assert(sizeof(Refusal) == 256 && offsetof(Refusal, sentence) == 16);
 template <typename T>
 inline constexpr bool no_padding = std::is_trivially_copyable_v<T>&& std::has_unique_object_representations_v<T>;

@@ -12,10 +12,10 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/signals_blocked.hpp"
 #include "base/system_random.hpp"
 #include "base/units.hpp"
 #include "transport/host/resolver.hpp"
-#include "transport/host/signals.hpp"
 
 namespace verbatim::transport::host {
 namespace {
@@ -211,6 +211,9 @@ void Edge::resume_accepting() {
   accept_again_ = never;
   epoll_event event{.events = EPOLLIN, .data = {.u64 = listener}};
   accepting_ = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) == 0;
+  if (accepting_) return;
+  accept_again_ = clock_.now() + accept_pause;
+  note_deadline(accept_again_);
 }
 
 // ---- links

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/monotonic_clock.hpp"
-#include "transport/host/signals.hpp"
+#include "base/signals_blocked.hpp"
 
 namespace verbatim::transport::host {
 
@@ -38,7 +38,7 @@ struct Resolver::State {
   struct Entry {
     std::optional<LookUpAnswer> answer;  // none: under way
     Time good_until;
-    std::vector<std::function<void()>> waiting;
+    std::function<void()> wake;
   };
 
   LookUp look_up;
@@ -47,16 +47,16 @@ struct Resolver::State {
   int under_way = 0;
 
   void finish(const std::string& host, LookUpAnswer answer) {
-    std::vector<std::function<void()>> waiting;
+    std::function<void()> wake;
     {
       const std::lock_guard lock(mutex);
       --under_way;
       Entry& entry = entries[host];
       entry.good_until = MonotonicClock().now() + (answer.addresses.empty() ? keep_failure : keep_answer);
       entry.answer = std::move(answer);
-      waiting = std::exchange(entry.waiting, {});
+      wake = std::exchange(entry.wake, {});
     }
-    for (const auto& wake : waiting) wake();
+    wake();
   }
 };
 
@@ -67,10 +67,8 @@ Resolver::Resolver(LookUp look_up) : state_(std::make_shared<State>()) {
 std::optional<LookUpAnswer> Resolver::ask(const std::string& host, Time now, std::function<void()> wake) {
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->entries, [&](const auto& e) { return e.second.answer && now >= e.second.good_until; });
-  if (const auto known = state_->entries.find(host); known != state_->entries.end()) {
-    if (!known->second.answer) known->second.waiting.push_back(std::move(wake));
-    return known->second.answer;
-  }
+  const auto known = state_->entries.find(host);
+  if (known != state_->entries.end()) return known->second.answer;
   if (state_->under_way >= max_look_ups) {
     return LookUpAnswer{{}, fmt::format("{} of {} name look-ups are under way", state_->under_way, max_look_ups)};
   }
@@ -81,7 +79,7 @@ std::optional<LookUpAnswer> Resolver::ask(const std::string& host, Time now, std
     return LookUpAnswer{{}, fmt::format("no thread for a name look-up: {}", error.what())};
   }
   ++state_->under_way;
-  state_->entries[host].waiting.push_back(std::move(wake));
+  state_->entries[host].wake = std::move(wake);
   return std::nullopt;
 }
 

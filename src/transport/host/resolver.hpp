@@ -22,6 +22,7 @@ using LookUp = std::function<LookUpAnswer(const std::string& host)>;
 
 [[nodiscard]] LookUpAnswer system_look_up(const std::string& host);  // getaddrinfo(3)
 
+// Belongs to one user, who asks again for every name that he waits for when he is woken.
 class Resolver {
  public:
   static constexpr Duration keep_answer = std::chrono::seconds(60);

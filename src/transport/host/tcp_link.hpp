@@ -59,7 +59,6 @@ class TcpLink {
   void attempt_failed(const std::string& problem, Time now, Random& random);
   // The deadline of the dial itself has passed, so that no attempt follows.
   [[nodiscard]] bool dial_is_over(Time now) const noexcept { return dialled_ && now >= dial_deadline_; }
-  [[nodiscard]] bool attempt_is_over(Time now) const noexcept { return now >= attempt_deadline_; }
   void retry_now() noexcept;
   [[nodiscard]] std::string why_not_connected() const;  // a sentence about all attempts
 

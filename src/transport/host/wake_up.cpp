@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -28,20 +27,16 @@ namespace {
 }  // namespace
 
 WakeUp::WakeUp(int completions, int control)
-    : epoll_(epoll_create1(EPOLL_CLOEXEC)), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (epoll_ < 0 || timer_ < 0) fail("no descriptor to wait on");
-  for (const int fd : {completions, control, timer_}) {
+    : epoll_(Descriptor::make([] { return ::epoll_create1(EPOLL_CLOEXEC); })),
+      timer_(Descriptor::make([] { return ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); })) {
+  if (!epoll_ || !timer_) fail("no descriptor to wait on");
+  for (const int fd : {completions, control, timer_.get()}) {
     if (fd < 0) continue;
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) fail("a descriptor can't be waited on");
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) fail("a descriptor can't be waited on");
   }
-}
-
-WakeUp::~WakeUp() {
-  if (timer_ >= 0) close(timer_);
-  if (epoll_ >= 0) close(epoll_);
 }
 
 void WakeUp::at(Time time) {
@@ -50,11 +45,11 @@ void WakeUp::at(Time time) {
     when.it_value = to_timespec(time.time_since_epoch());
     if (when.it_value.tv_sec == 0 && when.it_value.tv_nsec == 0) when.it_value.tv_nsec = 1;  // 0 would disarm it
   }
-  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
 void WakeUp::sleep(Duration at_most) {
-  pollfd poll_for{epoll_, POLLIN, 0};
+  pollfd poll_for{epoll_.get(), POLLIN, 0};
   const timespec timeout = to_timespec(at_most);
   (void)ppoll(&poll_for, 1, &timeout, nullptr);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "transport/host/descriptor.hpp"
 
 namespace verbatim::transport::host {
 
@@ -10,19 +11,18 @@ class WakeUp {
  public:
   // The descriptors stay their owners'. Throws Error(no_space) if the process has none left.
   WakeUp(int completions, int control);
-  ~WakeUp();
   WakeUp(const WakeUp&) = delete;
   WakeUp& operator=(const WakeUp&) = delete;
 
-  [[nodiscard]] int fd() const noexcept { return epoll_; }
+  [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
   // Readable from then on (of MonotonicClock), until the next call; never: not for this reason.
   void at(Time time);
   // Until it is readable, at most that long. A signal may end it early.
   void sleep(Duration at_most);
 
  private:
-  int epoll_ = -1;
-  int timer_ = -1;
+  Descriptor epoll_;
+  Descriptor timer_;
 };
 
 }  // namespace verbatim::transport::host

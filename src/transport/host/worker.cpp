@@ -1,14 +1,11 @@
 // verbatim::Worker: an engine on this host's device, clock and sockets, and how its thread waits.
 #include "verbatim/worker.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
@@ -125,7 +122,10 @@ class Worker::State {
 Worker::Worker(Context& context) : state_(std::make_unique<State>(context.config())) {}
 
 Worker::~Worker() {
-  if (getpid() != state_->owner) return;
+  if (getpid() != state_->owner) {
+    (void)state_.release();  // a forked child: device and peers are the parent's
+    return;
+  }
   transport::Engine& engine = state_->ground->engine;
   try {
     engine.begin_close();

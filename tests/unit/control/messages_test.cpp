@@ -55,6 +55,9 @@ TEST(ControlMessages, TruncatedOrLengthenedOnesAreRefused) {
 }
 
 TEST(ControlMessages, LongTextsAreCutAndStayWhole) {
+  // What the peer would not take as text still reaches it.
+  const Message arrow{Session{1}, Epoch{1}, Refusal{RefusalReason::device_failed, Session{}, "INIT → RTR failed"}};
+  EXPECT_EQ(std::get<Refusal>(std::get<Message>(decode(encode(arrow))).content).sentence, "INIT ??? RTR failed");
   Message message{Session{1}, Epoch{1}, Refusal{RefusalReason::mismatch, Session{}, std::string(1000, 'x')}};
   EXPECT_EQ(std::get<Refusal>(std::get<Message>(decode(encode(message))).content).sentence, std::string(240, 'x'));
 }
@@ -106,12 +109,7 @@ TEST(ControlMessages, OffersOutOfRangeAreRefusedWithTheField) {
     EXPECT_THAT(why([&](auto& o) { o.mtu_bytes = mtu; }), HasSubstr("MTU " + std::to_string(mtu)));
   }
   EXPECT_THAT(why([](auto& o) { o.receive_depth = 0; }), HasSubstr("no receives"));
-  EXPECT_THAT(why([](auto& o) { o.eager_max_bytes = o.slot_bytes + 1; }), HasSubstr("eager"));
   EXPECT_THAT(why([](auto& o) { o.max_message_bytes = 0; }), HasSubstr("at most 0"));
-  EXPECT_THAT(why([](auto& o) { o.ring_bytes = 65535; }), HasSubstr("ring of 65535"));
-  EXPECT_THAT(why([](auto& o) { o.ring_bytes = 0; }), HasSubstr("ring of 0"));
-  EXPECT_THAT(why([](auto& o) { o.ring_address = ~0ULL - 100; }), HasSubstr("beyond the end"));
-  EXPECT_THAT(why([](auto& o) { o.mailbox_address = ~0ULL; }), HasSubstr("beyond the end"));
   EXPECT_THAT(why([](auto& o) { o.reserved[6] = 1; }), HasSubstr("reserved"));
 }
 

@@ -25,11 +25,8 @@ inline Offer offer_of(std::uint32_t queue_pair) {
           .responder_resources = 16,
           .receive_depth = 128,
           .control_slots = 8,
-          .slot_bytes = 8256,
           .eager_max_bytes = 8192,
           .max_message_bytes = 1U << 30,
-          .ring = {0x7f0000000000, RKey{77}, 65536},
-          .mailbox = {0x7f0000100000, RKey{78}},
           .service_level = 0,
           .traffic_class = 0};
 }

@@ -226,5 +226,27 @@ TEST(WriteQueue, PromotionUnderTrafficKeepsTheOrder) {
   }
 }
 
+TEST(WriteQueue, NoMoreArePolledThanTheConfigurationSays) {
+  Config config = Cluster::plain_config();
+  Cluster cluster;
+  Node& sender = cluster.add(config);
+  config.write_queue.enabled = Switch::on;
+  config.write_queue.promote_after = 1;
+  config.write_queue.max_per_worker = 2;
+  Node& receiver = cluster.add(config);
+  int with_ring = 0;
+  for (int i = 0; i < 4; ++i) {
+    Channel& channel = *cluster.connect(sender, receiver).first;
+    for (int message = 0; message < 3; ++message) {
+      Request receive = receiver.engine->receive(nullptr, 0, Tag{1}, exact_tag, any_source);
+      Request send = channel.send(nullptr, 0, Tag{1});
+      ASSERT_TRUE(cluster.run_until([&] { return receive.done() && send.done(); }));
+      cluster.run_for(std::chrono::microseconds(50));
+    }
+    with_ring += channel.lane().writes_to_ring() ? 1 : 0;
+  }
+  EXPECT_EQ(with_ring, 2);
+}
+
 }  // namespace
 }  // namespace verbatim::transport::test

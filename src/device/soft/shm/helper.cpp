@@ -1,11 +1,11 @@
 #include "device/soft/shm/helper.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 
 #include "base/monotonic_clock.hpp"
+#include "base/signals_blocked.hpp"
 #include "device/soft/shm/futex.hpp"
 
 namespace verbatim::soft::shm {
@@ -27,13 +27,10 @@ Time now() {
 }  // namespace
 
 Helper::Helper(ShmWire& wire, std::function<Time()> progress) : wire_(wire), progress_(std::move(progress)) {
-  // The program's signals are for its own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  {
+    const SignalsBlocked no_signals;
+    thread_ = std::thread([this] { run(); });
+  }
   pthread_setname_np(thread_.native_handle(), "verbatim-shm");
 }
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-namespace verbatim::transport::host {
+namespace verbatim {
 
 // Blocks every signal for the calling thread, and so for threads that it starts meanwhile.
 class SignalsBlocked {
@@ -22,4 +22,4 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-}  // namespace verbatim::transport::host
+}  // namespace verbatim
