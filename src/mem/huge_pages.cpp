@@ -44,7 +44,7 @@ void ask_for_huge_pages(const device::Memory& memory, Switch wanted) {
   if (huge != 0 && memory.bytes < huge) return;
   const bool accepted = huge != 0 && ::madvise(memory.address, memory.bytes, MADV_HUGEPAGE) == 0;
 
-  // Looked up once in a process: the answer is the same for all its slabs, and reading it takes a while.
+  // Looked up once in a process: the answer is the same for all its memory, and reading it takes a while.
   static std::atomic<bool> looked_up[2];
   if (looked_up[wanted == Switch::on ? 1 : 0].exchange(true)) return;
   if (accepted && may_have_huge_pages(memory)) return;

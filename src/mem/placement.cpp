@@ -80,7 +80,7 @@ void bind(const device::Memory& memory, int node) {
   std::vector<int> nodes;
   for (const auto& known : read_numa_nodes()) nodes.push_back(known.index);
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("memory.numa_node is {}, but this host has node {}; -1 is the device's own", node,
+              fmt::format("memory.numa_node is {}, but this host has node {}; auto is the device's own", node,
                           format_cpu_list(nodes)));
 }
 

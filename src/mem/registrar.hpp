@@ -8,7 +8,7 @@
 
 namespace verbatim::mem {
 
-// Bytes that a worker has registered. Regions may go in another thread than the worker's, so it is atomic.
+// Bytes that a worker has registered.
 class PinnedBytes {
  public:
   void add(std::uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -19,7 +19,7 @@ class PinnedBytes {
   std::atomic<std::uint64_t> bytes_{0};
 };
 
-// Neither owned nor copied by what is made with it: all three must outlive every region, slab and cache.
+// Neither owned nor copied by what is made with it: all three must outlive every region and cache.
 struct Registrar {
   device::Context& context;
   ibv_pd* pd;

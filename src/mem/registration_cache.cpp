@@ -34,8 +34,9 @@ RegistrationCache::Lease RegistrationCache::find_or_register(void* address, std:
     reap();
     lease.entry_ = find_cached(wanted);
     ++(lease.entry_ ? statistics_.hits : statistics_.misses);
-    if (!lease.entry_) lease.entry_ = make_cached(merged(wanted));
-    if (!lease.entry_) lease.entry_ = make_cached(wanted);
+    const Extent all = merged(wanted);
+    if (!lease.entry_) lease.entry_ = make_cached(all);
+    if (!lease.entry_ && all != wanted) lease.entry_ = make_cached(wanted);
     if (!lease.entry_) lease.entry_ = make_uncached(wanted, lease.error_);
     if (!lease.entry_) return lease;
     region = &lease.entry_->region;

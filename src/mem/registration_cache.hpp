@@ -89,6 +89,7 @@ class RegistrationCache {
     std::byte* end = nullptr;
     Access access = Access::source;
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(end - begin); }
+    friend bool operator==(const Extent&, const Extent&) = default;
   };
 
   [[nodiscard]] const RegisteredRegion* find_users(const Extent& wanted) const;

@@ -21,20 +21,6 @@ void expect(bool right, const std::string& sentence) {
 
 }  // namespace
 
-const char* to_string(Retirement retirement) noexcept {
-  switch (retirement) {
-    case Retirement::recycled:
-      return "recycled";
-    case Retirement::surplus:
-      return "destroyed as surplus";
-    case Retirement::drain_timed_out:
-      return "destroyed, its drain timed out";
-    case Retirement::refused:
-      return "destroyed, the device refused to bring it back";
-  }
-  return "unknown";
-}
-
 RcPool::RcPool(device::Context& context, const ProtectionDomain& domain, CompletionQueue& completion_queue,
                LocalPort port, const RcPoolSettings& settings)
     : context_(context),
@@ -187,16 +173,15 @@ RcPool::Counts RcPool::counts() const noexcept {
 
 std::vector<Retired> RcPool::retire(Time now) {
   std::vector<Retired> retired;
-  std::vector<Returned> still_draining;
-  for (auto& returned : std::exchange(returned_, {})) {
-    const auto state = returned.recycling.progress(now);
-    if (state == RecyclingState::in_init || state == RecyclingState::failed) {
-      retired.push_back(settle(returned, now));
-    } else {
-      still_draining.push_back(std::move(returned));
+  for (std::size_t i = 0; i < returned_.size();) {
+    const RecyclingState state = returned_[i].recycling.progress(now);
+    if (state != RecyclingState::in_init && state != RecyclingState::failed) {
+      ++i;
+      continue;
     }
+    retired.push_back(settle(returned_[i], now));
+    returned_.erase(returned_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  returned_ = std::move(still_draining);
   if (!retired.empty()) replace_lost();
   return retired;
 }

@@ -39,7 +39,6 @@ enum class Retirement : std::uint8_t {
   drain_timed_out,  // destroyed: not everything was flushed in time
   refused,          // destroyed: the device refused a step of the way back to INIT
 };
-[[nodiscard]] const char* to_string(Retirement retirement) noexcept;
 
 struct Retired {
   Qpn number;
@@ -90,8 +89,6 @@ class RcPool {
   [[nodiscard]] Time deadline() const noexcept;
 
   [[nodiscard]] Counts counts() const noexcept;
-  [[nodiscard]] const RcPoolSettings& settings() const noexcept { return settings_; }
-  [[nodiscard]] const LocalPort& port() const noexcept { return port_; }
 
  private:
   struct Returned {

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include <cstring>
+#include <memory>
 #include <vector>
 
 #include "base/error.hpp"
@@ -160,6 +162,37 @@ TEST(AccessTest, CoversWhatItIncludes) {
   EXPECT_TRUE(covers(Access::receive, Access::source));
   EXPECT_FALSE(covers(Access::source, Access::receive));
   EXPECT_FALSE(covers(Access::write_target, Access::shared));
+}
+
+// Nothing of the heap lies on registered pages, so a child that has none of them, or copies, still runs; and what the
+// parent writes while children come and go is what the device reads.
+TEST(RegionTest, SurvivesForksWithWritesInBetween) {
+  constexpr int forks = 100;
+  constexpr std::size_t bytes = 4096;
+  soft::SimNetwork network;
+  Rig on_ordinary_memory(soft::open_sim(network));
+  Rig on_mappable_memory;
+  for (Rig* rig : {&on_ordinary_memory, &on_mappable_memory}) {
+    const auto region = RegisteredRegion::allocate(rig->registrar, bytes, Access::receive, {});
+    for (int round = 0; round < forks; ++round) {
+      std::memset(region.address(), round, bytes);
+      const pid_t child = ::fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        std::vector<std::unique_ptr<char[]>> blocks;
+        for (int i = 0; i < 100; ++i) blocks.push_back(std::make_unique<char[]>(8192));
+        if (round % 2 == 0) ::execl("/bin/true", "true", nullptr);
+        ::_exit(round % 2 == 0 ? 98 : 0);
+      }
+      std::memset(region.address(), round + 1, bytes / 2);
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      ASSERT_EQ(status, 0) << "fork " << round;
+      for (std::size_t i = 0; i < bytes; ++i) {
+        ASSERT_EQ(region.address()[i], static_cast<std::byte>(i < bytes / 2 ? round + 1 : round)) << "fork " << round;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mem/cores.hpp"
-#include "mem/slab.hpp"
+#include "mem/region.hpp"
 #include "mem/topology.hpp"
 #include "vm/mem/rxe.hpp"
 
@@ -21,8 +21,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t slot_bytes = 8192;
-constexpr Slab::Index slots = 600;  // more than a huge page
+constexpr std::size_t region_bytes = 600 * std::size_t{8192};  // more than a huge page
 
 // The node of each page, from the kernel; negative: an errno value.
 std::vector<int> nodes_of(const RegisteredRegion& region) {
@@ -41,7 +40,7 @@ class OnTwoNodes : public ::testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(OnTwoNodes, SlabsLieOnTheNodeThatIsNamed) {
+TEST_P(OnTwoNodes, RegionsLieOnTheNodeThatIsNamed) {
   ASSERT_EQ(read_numa_nodes().size(), 2u);
   const auto rig = open();
   for (const int here : {0, 1}) {
@@ -49,20 +48,22 @@ TEST_P(OnTwoNodes, SlabsLieOnTheNodeThatIsNamed) {
       pin_this_thread(here);
       for (const auto huge_pages : {Switch::off, Switch::automatic, Switch::on}) {
         for (const int node : {0, 1}) {
-          const Slab slab(rig->registrar, slot_bytes, slots, Access::receive, place_memory({}, node, huge_pages));
-          EXPECT_THAT(nodes_of(slab.region()), Each(node)) << "made on node " << here;
+          const auto region = RegisteredRegion::allocate(rig->registrar, region_bytes, Access::receive,
+                                                         place_memory({}, node, huge_pages));
+          EXPECT_THAT(nodes_of(region), Each(node)) << "made on node " << here;
         }
       }
     }).join();
   }
 }
 
-TEST_P(OnTwoNodes, SlabsLieOnTheDevicesNode) {
+TEST_P(OnTwoNodes, RegionsLieOnTheDevicesNode) {
   const auto rig = open();
   std::thread([&] {
     pin_this_thread(0);
-    const Slab slab(rig->registrar, slot_bytes, slots, Access::receive, place_memory({1, {1}}, -1, Switch::automatic));
-    EXPECT_THAT(nodes_of(slab.region()), Each(1));
+    const auto region = RegisteredRegion::allocate(rig->registrar, region_bytes, Access::receive,
+                                                   place_memory({1, {1}}, -1, Switch::automatic));
+    EXPECT_THAT(nodes_of(region), Each(1));
   }).join();
 }
 
