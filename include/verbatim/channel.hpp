@@ -61,7 +61,8 @@ class Channel {
   // The same, and then the peer gets an empty message with `tag`, which implies that the data is there.
   [[nodiscard]] Request put_notify(const void* data, std::size_t bytes, const RemoteRegion& target,
                                    std::uint64_t offset, Tag tag);
-  // Reads from the peer's region. Done when `data` has it.
+  // Reads from the peer's region. Done when `data` has it. If the channel fails first it is not delivered, and `data`
+  // holds anything.
   [[nodiscard]] Request get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset);
 
   // On 8 aligned bytes of the peer's region, executed by its worker in the channel's order, exactly once. `before`, if

@@ -37,10 +37,10 @@ struct Config {
     std::uint32_t pool_max = 1024;       // queue pairs of a worker at most; the device may allow fewer
     std::uint32_t receive_depth = 128;   // receives posted per queue pair: the credits that its sender has
     std::uint32_t send_depth = 256;      // messages and writes per queue pair that may be on the way
-    std::uint32_t control_slots = 8;     // receives kept for control messages, on top of receive_depth
+    std::uint32_t control_slots = 8;     // entries of both queues kept for control messages
     std::uint32_t signal_interval = 32;  // every n-th send asks for a completion
     std::uint32_t repost_batch = 16;     // receives are posted again this many at a time
-    std::uint32_t reads = 16;            // RDMA reads and atomics on the way, at most
+    std::uint32_t reads = 16;            // RDMA reads on the way, at most
     Duration ack_timeout = std::chrono::milliseconds(67);
     std::uint8_t retry_count = 7;  // 0 to 7
     Duration rnr_timer = std::chrono::microseconds(640);
@@ -52,7 +52,7 @@ struct Config {
   } eager;
 
   struct WriteQueue {
-    Switch enabled = Switch::automatic;  // automatic: where the device promises in-order placement
+    Switch enabled = Switch::automatic;  // where the device promises in-order placement and worker.wait is poll
     std::uint32_t bytes = 128 * 1024;    // of each ring; a power of two, 8 of the largest eager messages at least
     std::uint32_t max_per_worker = 64;   // rings that a worker polls at most
     std::uint32_t promote_after = 64;    // messages of a channel before it gets a ring
@@ -85,7 +85,7 @@ struct Config {
     std::uint16_t port_last = 0;                           // 0: only port_first
     Duration connect_timeout = std::chrono::seconds(10);   // from connect() to an open channel
     Duration handshake_timeout = std::chrono::seconds(5);  // for a stranger to say who he is
-    Duration close_timeout = std::chrono::seconds(5);      // for close and finalize to flush
+    Duration close_timeout = std::chrono::seconds(5);      // for a worker's destructor to flush
   } bootstrap;
 };
 

@@ -34,11 +34,11 @@ enum class Status : std::uint8_t {
   truncated,         // the message was longer than the receive: as much as fits was written, `bytes` is its length
   canceled,          // by cancel(), or because the worker was closed
   invalid_argument,  // refused at once: a pointer, length, alignment or region that can't be right
-  no_resources,      // refused at once: max_requests are under way, or memory can't be registered; try again later
+  no_resources,      // max_requests are under way, memory can't be registered, or queue pairs are used up; try later
   not_connected,     // the channel is closed, or never opened
   peer_gone,         // the peer's process ended or closed the channel
   timed_out,         // a bound of the configuration ran out
-  device_failed,     // the device failed and could not be brought back
+  device_failed,     // the device or a queue pair failed, or the peer broke the protocol
   remote_access,     // the target's region doesn't allow it: outside of it, gone, or not for this
 };
 [[nodiscard]] const char* to_string(Status status) noexcept;

@@ -39,17 +39,23 @@ void refuse_device(const Config::Device& device) {
 }
 
 void refuse_queue(std::string_view name, std::uint32_t depth, std::uint32_t control_slots) {
-  if (std::uint64_t{depth} + control_slots <= most_queue_entries) return;
-  wrong(fmt::format("{} is {} and rc.control_slots {}, together {}; a queue has {} entries at most, so lower one", name,
-                    depth, control_slots, std::uint64_t{depth} + control_slots, most_queue_entries));
+  constexpr std::uint32_t drain_markers = 1;
+  const std::uint64_t entries = std::uint64_t{depth} + control_slots + drain_markers;
+  if (entries <= most_queue_entries) return;
+  wrong(
+      fmt::format("{} is {} and rc.control_slots {}, with one for a drain {}; a queue has {} entries at most, so lower "
+                  "one",
+                  name, depth, control_slots, entries, most_queue_entries));
 }
 
-void refuse_more_than_half(std::string_view name, std::uint32_t value, std::string_view of, std::uint32_t depth) {
-  if (value <= depth / 2) return;
+// `part`: of the depth, 2 for half of it.
+void refuse_more_than(std::uint32_t part, std::string_view name, std::uint32_t value, std::string_view of,
+                      std::uint32_t depth) {
+  if (value <= std::max(1U, depth / part)) return;
   wrong(
-      fmt::format("{} is {}; at most half of {}, which is {}, is allowed, or the queue would run dry before it is "
+      fmt::format("{} is {}; at most a {} of {}, which is {}, is allowed, or the queue would run dry before it is "
                   "refilled: lower the one or raise the other",
-                  name, value, of, depth));
+                  name, value, part == 2 ? "half" : "quarter", of, depth));
 }
 
 void refuse_queue_pairs(const Config::ReliableConnection& rc) {
@@ -59,12 +65,13 @@ void refuse_queue_pairs(const Config::ReliableConnection& rc) {
   }
   refuse_queue("rc.receive_depth", rc.receive_depth, rc.control_slots);
   refuse_queue("rc.send_depth", rc.send_depth, rc.control_slots);
-  refuse_more_than_half("rc.signal_interval", rc.signal_interval, "rc.send_depth", rc.send_depth);
-  refuse_more_than_half("rc.repost_batch", rc.repost_batch, "rc.receive_depth", rc.receive_depth);
+  refuse_more_than(4, "rc.signal_interval", rc.signal_interval, "rc.send_depth", rc.send_depth);
+  refuse_more_than(2, "rc.repost_batch", rc.repost_batch, "rc.receive_depth", rc.receive_depth);
 }
 
-void refuse_ring(const Config::WriteQueue& ring, std::uint32_t eager_bytes) {
-  if (ring.enabled == Switch::off) return;
+// Rings are for workers that poll alone.
+void refuse_ring(const Config::WriteQueue& ring, std::uint32_t eager_bytes, WaitMode wait) {
+  if (ring.enabled == Switch::off || wait != WaitMode::poll) return;
   if (!std::has_single_bit(ring.bytes)) {
     wrong(fmt::format("write_queue.bytes is {}; a power of two is allowed, such as {}", format_size(ring.bytes),
                       format_size(std::bit_ceil(ring.bytes))));
@@ -91,6 +98,7 @@ void refuse_ports(const Config::Bootstrap& bootstrap) {
 // Longer than any other RNR timer, and the one that its code 0 stands for.
 constexpr Duration longest_rnr_timer_but_one = 491520us;
 constexpr std::uint8_t retry_for_ever = 7;
+constexpr Duration long_silence = 10s;
 
 }  // namespace
 
@@ -98,7 +106,7 @@ void refuse_what_is_wrong(const Config& config) {
   refuse_values_out_of_range(config);
   refuse_device(config.device);
   refuse_queue_pairs(config.rc);
-  refuse_ring(config.write_queue, config.eager.max_bytes);
+  refuse_ring(config.write_queue, config.eager.max_bytes, config.worker.wait);
   refuse_ports(config.bootstrap);
 }
 
@@ -106,12 +114,11 @@ std::vector<std::string> doubts(const Config& config) {
   std::vector<std::string> sentences;
   const Config::ReliableConnection& rc = config.rc;
   const Duration budget = rc.ack_timeout * (rc.retry_count + 1);
-  if (budget > config.bootstrap.connect_timeout) {
+  if (budget > long_silence) {
     sentences.push_back(fmt::format(
-        "rc.ack_timeout {} and rc.retry_count {} let a queue pair be silent for {} before it fails, longer than "
-        "bootstrap.connect_timeout, {}: connecting to a peer that is gone ends by the timeout and not by the reason",
-        format_duration(rc.ack_timeout), rc.retry_count, format_duration(budget),
-        format_duration(config.bootstrap.connect_timeout)));
+        "rc.ack_timeout {} and rc.retry_count {} let a queue pair be silent for {} before it fails: a host that is "
+        "gone is noticed only after that; {} is a long time already",
+        format_duration(rc.ack_timeout), rc.retry_count, format_duration(budget), format_duration(long_silence)));
   }
   if (rc.rnr_retry_count == retry_for_ever) {
     sentences.push_back(

@@ -89,19 +89,19 @@ constexpr Knob knob_table[] = {
     {"rc", "signal_interval", [](Config& c) -> Member { return &c.rc.signal_interval; }, between(1, most_queue_entries),
      Unit::none,
      "Every n-th send asks for a completion, which frees those before it. Raise it for rate, lower it where buffers "
-     "must come back sooner; at most half of send_depth."},
+     "must come back sooner; at most a quarter of send_depth."},
     {"rc", "repost_batch", [](Config& c) -> Member { return &c.rc.repost_batch; }, between(1, most_reposted),
      Unit::none,
      "Receives are posted again this many at a time. Raise it for rate, lower it where senders wait for credits; at "
      "most half of receive_depth."},
     {"rc", "reads", [](Config& c) -> Member { return &c.rc.reads; }, between(1, most_rd_atomic), Unit::none,
-     "RDMA reads and atomics on the way per queue pair; peers use the smaller of theirs and their devices'. Raise it "
+     "RDMA reads on the way per queue pair; peers use the smaller of theirs and their devices'. Raise it "
      "where gets are many and far."},
     {"rc", "ack_timeout", [](Config& c) -> Member { return &c.rc.ack_timeout; }, ack_timeouts, Unit::nanoseconds,
      "Silence after which a packet is sent again, rounded up to 4.096us times a power of two; a device may wait four "
      "times as long. Raise it where a congested fabric answers late, lower it to notice a loss sooner."},
     {"rc", "retry_count", [](Config& c) -> Member { return &c.rc.retry_count; }, retries, Unit::none,
-     "How often a packet is sent again before the queue pair fails and is recovered. 0 makes each loss show."},
+     "How often a packet is sent again before the queue pair fails, which closes its channel. 0 makes each loss show."},
     {"rc", "rnr_timer", [](Config& c) -> Member { return &c.rc.rnr_timer; }, rnr_timers, Unit::nanoseconds,
      "How long a sender waits that found no receive posted, rounded up to what devices have. Credits make it never "
      "happen; 0 is not \"at once\" but the code for 655.36ms, so it is not allowed."},
@@ -110,12 +110,14 @@ constexpr Knob knob_table[] = {
      "show."},
     {"eager", "max_bytes", [](Config& c) -> Member { return &c.eager.max_bytes; }, between(64, mebi), Unit::bytes,
      "Longest message that is sent at once, by copy; longer ones go by rendezvous, without one. Raise it where the "
-     "peer answers late, lower it to save pinned memory; peers use the smaller of theirs."},
+     "peer answers late, lower it to save pinned memory; peers use the smaller of theirs. With rings, about an eighth "
+     "of "
+     "write_queue.bytes at most."},
     {"write_queue", "enabled", [](Config& c) -> Member { return &c.write_queue.enabled; }, anything, Unit::none,
      "Whether hot channels get a ring in the receiver's memory that the sender fills by RDMA writes, where the device "
      "promises in-order placement and worker.wait is poll (memory that changes wakes nobody). on warns where it "
      "can't."},
-    {"write_queue", "bytes", [](Config& c) -> Member { return &c.write_queue.bytes; }, between(4 * kibi, gibi),
+    {"write_queue", "bytes", [](Config& c) -> Member { return &c.write_queue.bytes; }, between(4 * kibi, 64 * mebi),
      Unit::bytes,
      "Size of each ring, a power of two that holds at least 8 of the largest eager messages. Raise it where bursts "
      "find it full."},
@@ -177,8 +179,9 @@ constexpr Knob knob_table[] = {
      "networks."},
     {"bootstrap", "close_timeout", [](Config& c) -> Member { return &c.bootstrap.close_timeout; }, deadlines,
      Unit::nanoseconds,
-     "How long closing waits for what was sent to arrive. Raise it where peers receive late, lower it where a job must "
-     "end soon whatever they do."},
+     "How long a worker's destructor waits for what was sent to arrive, and again for its last words to leave. Raise "
+     "it "
+     "where peers receive late, lower it where a job must end soon whatever they do."},
 };
 
 }  // namespace
