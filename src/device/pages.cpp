@@ -9,7 +9,8 @@
 namespace verbatim::device {
 namespace {
 
-// Of the processors that RDMA runs on. What is as large begins at a multiple of it, so that huge pages fit into it.
+// Of x86-64, and of arm64 with pages of 4 KiB. What is as large begins at a multiple of it, so that huge pages fit into
+// it.
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 }  // namespace

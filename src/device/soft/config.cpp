@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "device/soft/engine/pieces.hpp"
+#include "device/soft/engine/port.hpp"
 
 namespace verbatim::soft {
 namespace {
@@ -42,8 +43,8 @@ void check_port(const PortConfig& port, std::size_t number) {
   expect(of_port("max_mtu (enum ibv_mtu)"), port.max_mtu, IBV_MTU_256, IBV_MTU_4096);
   expect(of_port("active_mtu (enum ibv_mtu)"), port.active_mtu, IBV_MTU_256, IBV_MTU_4096);
   if (port.active_mtu > port.max_mtu) {
-    refuse(of_port(
-        fmt::format("active_mtu is {}; max_mtu allows {} at most", 128U << port.active_mtu, 128U << port.max_mtu)));
+    refuse(of_port(fmt::format("active_mtu is {}; max_mtu allows {} at most", mtu_bytes(port.active_mtu),
+                               mtu_bytes(port.max_mtu))));
   }
 }
 
@@ -61,7 +62,7 @@ void check(const DeviceConfig& config) {
                        config.limits.max_qp));
   }
   for (const PacketRule& rule : config.faults.packets) {
-    if (rule.rate < 0 || rule.rate > 1) {
+    if (!(rule.rate >= 0 && rule.rate <= 1)) {
       refuse(fmt::format("rate of a packet fault is {}; 0 to 1 is allowed", rule.rate));
     }
   }

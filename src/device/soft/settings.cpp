@@ -9,7 +9,6 @@
 
 #include "base/config/toml_file.hpp"
 #include "base/log.hpp"
-#include "device/soft/engine/port.hpp"
 #include "device/soft/settings/rows.hpp"
 
 namespace verbatim::soft {
