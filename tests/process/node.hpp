@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -17,7 +18,7 @@
 namespace verbatim::process {
 
 // Throws std::runtime_error: in a child process it ends the body with a message.
-void require(bool holds, const std::string& what);
+void require(bool holds, std::string_view what);
 
 [[nodiscard]] Time now();
 
