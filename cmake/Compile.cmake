@@ -1,6 +1,11 @@
 # One place for flags. Every target of the project links verbatim_flags.
 add_library(verbatim_flags INTERFACE)
 target_compile_options(verbatim_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Fields that are read as a pair just after they were written one by one can't be forwarded from the store buffer: the
+  # read waits until all that was written before it has left the core, on the data path a line that the other core has.
+  target_compile_options(verbatim_flags INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-fno-tree-slp-vectorize>)
+endif()
 if(VERBATIM_WERROR)
   target_compile_options(verbatim_flags INTERFACE -Werror)
 endif()
