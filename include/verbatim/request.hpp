@@ -18,10 +18,11 @@ struct Completion {
 };
 
 namespace detail {
-// Lives in its worker's pool. The worker and at most one Request know it; it goes back when both have let go.
+// Lives in its worker's pool. The worker and at most one Request know it; it goes back when both have let go. Or a
+// constant, which any number of Requests know that ended as it says, at once.
 struct RequestRecord {
   Completion completion;
-  bool held = false;  // by a Request
+  bool held = false;  // by a Request, which has to let go of it
 };
 void release(RequestRecord& record) noexcept;
 }  // namespace detail
@@ -29,27 +30,27 @@ void release(RequestRecord& record) noexcept;
 // A handle, for the thread of the worker that gave it. It ends exactly once: done() turns true and stays so. Letting
 // go of it earlier is fine, and doesn't cancel anything: the operation goes on and the buffer stays the library's until
 // it ends, which then only a flush tells.
+//
+// It is one pointer: a handle that is moved while the bytes of its message are still on their way out of this core must
+// not read anything of several words that was just written, which would wait for them.
 class Request {
  public:
   Request() = default;  // of nothing: done, Outcome::not_delivered, Status::invalid_argument
-  explicit Request(detail::RequestRecord& record) : record_(&record) { record.held = true; }
-  // Refused at once, or done at once; nothing is under way.
-  explicit Request(const Completion& at_once) : at_once_(at_once) {}
-  Request(Request&& other) noexcept : record_(std::exchange(other.record_, nullptr)), at_once_(other.at_once_) {}
+  explicit Request(detail::RequestRecord& record) : record_(&record) {}
+  Request(Request&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
   Request& operator=(Request&& other) noexcept {
     if (this != &other) {
       let_go();
       record_ = std::exchange(other.record_, nullptr);
-      at_once_ = other.at_once_;
     }
     return *this;
   }
   ~Request() { let_go(); }
 
   [[nodiscard]] bool done() const noexcept { return completion().outcome != Outcome::pending; }
-  // Whole only once done().
+  // Whole only once done(). Valid as long as this Request is.
   [[nodiscard]] const Completion& completion() const noexcept {
-    return record_ != nullptr ? record_->completion : at_once_;
+    return record_ != nullptr ? record_->completion : of_nothing;
   }
   // Ended as it should: delivered, or of a short send accepted.
   [[nodiscard]] bool ok() const noexcept {
@@ -57,15 +58,20 @@ class Request {
     return how.status == Status::ok && (how.outcome == Outcome::delivered || how.outcome == Outcome::accepted);
   }
 
-  [[nodiscard]] detail::RequestRecord* record() const noexcept { return record_; }
+  // For the library: nullptr if it ended at once.
+  [[nodiscard]] detail::RequestRecord* record() const noexcept {
+    return record_ != nullptr && record_->held ? record_ : nullptr;
+  }
 
  private:
+  static constexpr Completion of_nothing{Outcome::not_delivered, Status::invalid_argument, {}, {}, 0};
+
   void let_go() noexcept {
-    if (record_ != nullptr) detail::release(*std::exchange(record_, nullptr));
+    if (record_ != nullptr && record_->held) detail::release(*record_);
+    record_ = nullptr;
   }
 
   detail::RequestRecord* record_ = nullptr;
-  Completion at_once_{Outcome::not_delivered, Status::invalid_argument, {}, {}, 0};
 };
 
 }  // namespace verbatim

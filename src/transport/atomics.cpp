@@ -20,10 +20,10 @@ namespace {
 Request Channel::atomic(RequestKind kind, const AtomicOperands& operands, const RemoteRegion& target,
                         std::uint64_t offset) {
   const RemoteRange range = remote_range(target, sizeof(std::uint64_t), offset);
-  if (!range.inside) return engine_.refuse(Status::remote_access);
-  if (range.address % sizeof(std::uint64_t) != 0) return engine_.refuse(Status::invalid_argument);
+  if (!range.inside) return refused(Status::remote_access);
+  if (range.address % sizeof(std::uint64_t) != 0) return refused(Status::invalid_argument);
   RequestState* request = engine_.requests().take(kind);
-  if (request == nullptr) return engine_.refuse(Status::no_resources);
+  if (request == nullptr) return refused(Status::no_resources);
   request->operand = operands.operand;
   request->swap = operands.swap;
   request->before = operands.before;

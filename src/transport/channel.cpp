@@ -29,18 +29,17 @@ void Channel::take_over(Channel& from) noexcept {
 
 Request Channel::flush() {
   RequestState* request = engine_.requests().take(RequestKind::flush);
-  return request != nullptr ? queue(*request) : engine_.refuse(Status::no_resources);
+  return request != nullptr ? queue(*request) : refused(Status::no_resources);
 }
 
 Request Channel::close() {
-  const Completion closed_well{Outcome::delivered, Status::ok, id_, {}, 0};
-  if (state_ == ChannelState::closed) return reason_ == Status::ok ? Request(closed_well) : engine_.refuse(reason_);
+  if (state_ == ChannelState::closed) return reason_ == Status::ok ? delivered_at_once() : refused(reason_);
   if (state_ == ChannelState::connecting && queued_.empty()) {
     engine_.say_bye(*this);
-    return Request(closed_well);
+    return delivered_at_once();
   }
   RequestState* request = engine_.requests().take(RequestKind::close);
-  if (request == nullptr) return engine_.refuse(Status::no_resources);
+  if (request == nullptr) return refused(Status::no_resources);
   Request handle = queue(*request);
   close_asked_ = true;
   if (state_ == ChannelState::open) state_ = ChannelState::closing;

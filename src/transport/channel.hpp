@@ -42,7 +42,7 @@ class Channel {
   [[nodiscard]] Request send(const void* data, std::size_t bytes, Tag tag) {
     if (bytes < eager_below_ && (data != nullptr || bytes == 0)) [[likely]] {
       if (send_frame(data, static_cast<std::uint32_t>(bytes), tag)) {
-        return Request(Completion{Outcome::accepted, Status::ok, id_, tag, bytes});
+        return Request(accepted_record);
       }
     }
     return send_later(data, bytes, tag);
@@ -162,35 +162,25 @@ class Channel {
   // A frame with a fixed body. False: no room now, or the channel is broken.
   template <typename Body>
   [[nodiscard]] bool send_body(FrameKind kind, Tag tag, const Body& body) {
-    FrameHeader* frame = begin(kind, sizeof(Body), tag);
+    std::byte* const frame = lane_->begin(sizeof(Body));
     if (frame == nullptr) return false;
-    std::memcpy(static_cast<void*>(frame + 1), &body, sizeof(Body));
-    return commit(*frame);
+    std::memcpy(body_of(frame), &body, sizeof(Body));
+    return commit(frame, kind, sizeof(Body), tag);
   }
-  [[nodiscard]] FrameHeader* begin(FrameKind kind, std::uint32_t length, Tag tag) {
-    FrameHeader* frame = lane_->begin(length);
-    if (frame == nullptr) [[unlikely]]
-      return nullptr;
-    frame->kind = kind;
-    frame->flags = our_flags();
-    frame->length = length;
-    frame->tag = tag.value;
-    return frame;
-  }
-  [[nodiscard]] bool commit(FrameHeader& frame) {
-    const int problem = lane_->send(frame);
+  [[nodiscard]] bool commit(std::byte* frame, FrameKind kind, std::uint32_t length, Tag tag) {
+    const int problem = lane_->send(frame, {.kind = kind, .flags = our_flags(), .length = length, .tag = tag.value});
     if (problem != 0) [[unlikely]]
       refused_post(problem);
     return problem == 0;
   }
   [[nodiscard]] bool send_frame(const void* data, std::uint32_t bytes, Tag tag) {
-    FrameHeader* frame = begin(FrameKind::eager, bytes, tag);
+    std::byte* const frame = lane_->begin(bytes);
     if (frame == nullptr) [[unlikely]]
       return false;
-    if (bytes != 0) std::memcpy(static_cast<void*>(frame + 1), data, bytes);
+    if (bytes != 0) std::memcpy(body_of(frame), data, bytes);
     ++counters_.messages_sent;
     counters_.bytes_sent += bytes;
-    return commit(*frame);
+    return commit(frame, FrameKind::eager, bytes, tag);
   }
   [[nodiscard]] FrameFlag our_flags() const noexcept;
   void refused_post(int problem);

@@ -176,17 +176,17 @@ void Engine::deliver(RequestState& receive, const std::byte* bytes, std::uint64_
 }
 
 Request Engine::receive(void* data, std::size_t capacity, Tag tag, TagMask mask, ChannelId source) {
-  if (data == nullptr && capacity != 0) return refuse(Status::invalid_argument);
-  if (source.value > channels_.size()) return refuse(Status::invalid_argument);
+  if (data == nullptr && capacity != 0) return refused(Status::invalid_argument);
+  if (source.value > channels_.size()) return refused(Status::invalid_argument);
   Unexpected* message = matcher_->find(source, tag, mask);
   if (message == nullptr && source != any_source) {
     const Channel& from = *channels_[source.value - 1];
     if (from.state() == ChannelState::closed) {
-      return refuse(from.reason() == Status::ok ? Status::not_connected : from.reason());
+      return refused(from.reason() == Status::ok ? Status::not_connected : from.reason());
     }
   }
   RequestState* receive = receives_.take(RequestKind::receive);
-  if (receive == nullptr) return refuse(Status::no_resources);
+  if (receive == nullptr) return refused(Status::no_resources);
   receive->buffer = static_cast<std::byte*>(data);
   receive->capacity = capacity;
   receive->tag = tag;

@@ -84,9 +84,6 @@ class Engine {
   [[nodiscard]] RequestPool& receives() noexcept { return receives_; }
   [[nodiscard]] Matcher& matcher() noexcept { return *matcher_; }
   [[nodiscard]] UnexpectedStore& store() noexcept { return store_; }
-  [[nodiscard]] Request refuse(Status status) const {
-    return Request(Completion{Outcome::not_delivered, status, {}, {}, 0});
-  }
   // The bytes of a whole message, into a receive that matched it, which ends.
   static void deliver(RequestState& receive, const std::byte* bytes, std::uint64_t count, ChannelId source, Tag tag);
   // Registers a request's buffer, for as long as it holds the lease. False: it can't be now.

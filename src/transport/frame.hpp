@@ -22,6 +22,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace verbatim::transport {
 
@@ -62,6 +63,26 @@ static_assert(sizeof(FrameHeader) == 32);
 static_assert(offsetof(FrameHeader, tag) == 8);
 static_assert(offsetof(FrameHeader, sequence) == 16);
 static_assert(offsetof(FrameHeader, lines_consumed) == 24);
+
+[[nodiscard]] inline std::byte* body_of(std::byte* frame) noexcept {
+  return frame + sizeof(FrameHeader);
+}
+
+// Writes a header as it travels, in whole words: a device that reads it right afterwards can have them forwarded from
+// the store buffer. Fields that were written one by one it could only read when they, and all that was written before,
+// have left the core.
+inline void write_header(std::byte* frame, const FrameHeader& header) noexcept {
+  const auto pair = [](std::uint64_t low, std::uint64_t high) { return low | high << 32; };
+  const auto write = [frame](std::size_t offset, std::uint64_t word) {
+    std::memcpy(frame + offset, &word, sizeof(word));
+  };
+  write(0, pair(static_cast<std::uint32_t>(header.kind) | static_cast<std::uint32_t>(header.flags) << 8 |
+                    static_cast<std::uint32_t>(header.epoch) << 16,
+                header.length));
+  write(offsetof(FrameHeader, tag), header.tag);
+  write(offsetof(FrameHeader, sequence), pair(header.sequence, header.frames_consumed));
+  write(offsetof(FrameHeader, lines_consumed), pair(header.lines_consumed, header.reserved));
+}
 
 // A request of the peer's, in its own numbering: handed back as it came.
 struct PeerRequest {

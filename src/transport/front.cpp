@@ -8,7 +8,7 @@ namespace verbatim {
 namespace {
 
 [[nodiscard]] Request of_no_channel() {
-  return Request(Completion{Outcome::not_delivered, Status::not_connected, {}, {}, 0});
+  return transport::refused(Status::not_connected);
 }
 
 }  // namespace

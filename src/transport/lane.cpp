@@ -43,34 +43,30 @@ int Lane::repost() {
   return 0;
 }
 
-int Lane::commit_slot(FrameHeader& frame) {
+int Lane::commit_slot(const std::byte* frame, std::uint32_t bytes) {
   ++frames_sent_;
   next_send_slot_ = next_send_slot_ + 1 == send_shape_.depth ? 0 : next_send_slot_ + 1;
-  return post(qp::WorkKind::send, frame);
+  return post(qp::WorkKind::send, frame, bytes);
 }
 
-int Lane::post(qp::WorkKind kind, const FrameHeader& frame) {
-  const auto bytes = static_cast<std::uint32_t>(sizeof(FrameHeader)) + frame.length;
-  const qp::Segment segment{&frame, bytes, send_region_.lkey()};
+int Lane::post(qp::WorkKind kind, const std::byte* frame, std::uint32_t bytes) {
+  const qp::Segment segment{frame, bytes, send_region_.lkey()};
   return queue_->post_send(kind, epoch_, std::span(&segment, 1), qp::Signal::no,
                            bytes <= inline_bytes_ ? qp::Inline::yes : qp::Inline::no);
 }
 
 int Lane::send_credit(FrameFlag flags) {
-  const FrameHeader credit{.kind = FrameKind::credit, .flags = flags};
+  FrameHeader credit{.kind = FrameKind::credit, .flags = flags};
   if (writes_to_ring()) {
-    FrameHeader* frame = begin_record(0, 0);
-    if (frame == nullptr) return 0;
-    *frame = credit;
-    return commit(*frame);
+    std::byte* const record = begin_record(0, 0);
+    return record != nullptr ? commit(record, credit) : 0;
   }
   if (queue_->control_slots_free() == 0) return 0;
   const std::size_t slot = std::size_t{send_shape_.depth} + next_control_slot_;
   next_control_slot_ = next_control_slot_ + 1 == send_shape_.control_slots ? 0 : next_control_slot_ + 1;
-  auto& frame = *reinterpret_cast<FrameHeader*>(send_region_.address() + slot * send_slot_bytes_);
-  frame = credit;
-  fill(frame);
-  return post(qp::WorkKind::control, frame);
+  std::byte* const frame = send_region_.address() + slot * send_slot_bytes_;
+  complete(frame, credit);
+  return post(qp::WorkKind::control, frame, sizeof(FrameHeader));
 }
 
 void Lane::open_reader(mem::RegisteredRegion ring) {
@@ -93,15 +89,15 @@ void Lane::open_writer(const WriteQueueOffer& offer, mem::RegisteredRegion mirro
 }
 
 // Only a record that doesn't fit before the ring's end comes here: the reader is told to go on at the start.
-FrameHeader* Lane::begin_record_at_start(std::uint32_t lines, std::uint32_t at, std::uint32_t reserve) {
+std::byte* Lane::begin_record_at_start(std::uint32_t lines, std::uint32_t at, std::uint32_t reserve) {
   const std::uint32_t skipped = lines_ - at;
   const std::uint32_t unread = lines_written_ - lines_consumed_by_peer_;
   if (unread + skipped + lines + reserve > lines_ || queue_->send_slots_free() < 2) return nullptr;
-  auto* skip = reinterpret_cast<FrameHeader*>(mirror_.address() + std::size_t{at} * line_bytes);
-  *skip = FrameHeader{.kind = FrameKind::skip};
-  if (write(reinterpret_cast<const std::byte*>(skip), sizeof(FrameHeader)) != 0) return nullptr;
+  std::byte* const skip = mirror_.address() + std::size_t{at} * line_bytes;
+  write_header(skip, FrameHeader{.kind = FrameKind::skip});
+  if (write(skip, sizeof(FrameHeader)) != 0) return nullptr;
   lines_written_ += skipped;
-  return reinterpret_cast<FrameHeader*>(mirror_.address());
+  return mirror_.address();
 }
 
 }  // namespace verbatim::transport

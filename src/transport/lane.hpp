@@ -67,14 +67,14 @@ class Lane {
 
   // -- sending -----------------------------------------------------------------------------------------------------
   // Memory for a sequenced frame with `length` bytes behind its header, or nullptr if the peer or the send queue has no
-  // room. A frame that was begun must be sent before the next is. The header's kind, flags, tag and body are the
-  // caller's to write; the rest is filled in.
-  [[nodiscard]] FrameHeader* begin(std::uint32_t length) {
+  // room. A frame that was begun must be sent before the next is. The body is the caller's to write.
+  [[nodiscard]] std::byte* begin(std::uint32_t length) {
     return writes_to_ring() ? begin_record(length, max_credit_frames) : begin_slot();
   }
-  [[nodiscard]] int send(FrameHeader& frame) {
-    frame.sequence = next_sequence_++;
-    return commit(frame);
+  // Of the header the caller gives kind, flags, length (that of begin()) and tag; the rest is filled in.
+  [[nodiscard]] int send(std::byte* frame, FrameHeader header) {
+    header.sequence = next_sequence_++;
+    return commit(frame, header);
   }
   // 0, or errno. Nothing happens, and it is still owed, while the carrier is full of other things.
   [[nodiscard]] int send_credit(FrameFlag flags);
@@ -143,42 +143,41 @@ class Lane {
     return true;
   }
   // Every slot has room for the longest frame.
-  [[nodiscard]] FrameHeader* begin_slot() {
+  [[nodiscard]] std::byte* begin_slot() {
     if (frames_sent_ - frames_consumed_by_peer_ >= send_shape_.depth || queue_->send_slots_free() == 0) {
       return nullptr;
     }
-    return reinterpret_cast<FrameHeader*>(send_region_.address() + std::size_t{next_send_slot_} * send_slot_bytes_);
+    return send_region_.address() + std::size_t{next_send_slot_} * send_slot_bytes_;
   }
-  [[nodiscard]] FrameHeader* begin_record(std::uint32_t length, std::uint32_t reserve) {
+  [[nodiscard]] std::byte* begin_record(std::uint32_t length, std::uint32_t reserve) {
     const std::uint32_t lines = lines_of_record(static_cast<std::uint32_t>(sizeof(FrameHeader)) + length);
     const std::uint32_t at = lines_written_ & (lines_ - 1);
     if (at + lines > lines_) return begin_record_at_start(lines, at, reserve);
     if (lines_written_ - lines_consumed_by_peer_ + lines + reserve > lines_ || queue_->send_slots_free() == 0) {
       return nullptr;
     }
-    return reinterpret_cast<FrameHeader*>(mirror_.address() + std::size_t{at} * line_bytes);
+    return mirror_.address() + std::size_t{at} * line_bytes;
   }
-  [[nodiscard]] FrameHeader* begin_record_at_start(std::uint32_t lines, std::uint32_t at, std::uint32_t reserve);
-  void fill(FrameHeader& frame) noexcept {
-    frame.epoch = static_cast<std::uint16_t>(epoch_);
-    frame.frames_consumed = frames_told_ = frames_consumed_;
-    frame.lines_consumed = lines_told_ = reader_.consumed();
-    frame.reserved = 0;
+  [[nodiscard]] std::byte* begin_record_at_start(std::uint32_t lines, std::uint32_t at, std::uint32_t reserve);
+  void complete(std::byte* frame, FrameHeader& header) noexcept {
+    header.epoch = static_cast<std::uint16_t>(epoch_);
+    header.frames_consumed = frames_told_ = frames_consumed_;
+    header.lines_consumed = lines_told_ = reader_.consumed();
+    write_header(frame, header);
   }
-  [[nodiscard]] int commit(FrameHeader& frame) {
-    fill(frame);
-    return writes_to_ring() ? commit_record(frame) : commit_slot(frame);
+  [[nodiscard]] int commit(std::byte* frame, FrameHeader& header) {
+    complete(frame, header);
+    const auto bytes = static_cast<std::uint32_t>(sizeof(FrameHeader)) + header.length;
+    return writes_to_ring() ? commit_record(frame, lines_of_record(bytes)) : commit_slot(frame, bytes);
   }
-  [[nodiscard]] int commit_record(FrameHeader& frame) {
-    const std::uint32_t lines = lines_of_record(static_cast<std::uint32_t>(sizeof(FrameHeader)) + frame.length);
+  [[nodiscard]] int commit_record(std::byte* record, std::uint32_t lines) {
     const std::uint32_t bytes = lines * line_bytes;
-    auto* record = reinterpret_cast<std::byte*>(&frame);
     std::memcpy(record + bytes - sizeof(record_mark), &record_mark, sizeof(record_mark));
     lines_written_ += lines;
     return write(record, bytes);
   }
-  [[nodiscard]] int commit_slot(FrameHeader& frame);
-  [[nodiscard]] int post(qp::WorkKind kind, const FrameHeader& frame);
+  [[nodiscard]] int commit_slot(const std::byte* frame, std::uint32_t bytes);
+  [[nodiscard]] int post(qp::WorkKind kind, const std::byte* frame, std::uint32_t bytes);
   [[nodiscard]] int write(const std::byte* record, std::uint32_t bytes) {
     const qp::Segment segment{record, bytes, mirror_.lkey()};
     const auto offset = static_cast<std::uint64_t>(record - mirror_.address());

@@ -19,10 +19,10 @@ Request Channel::get(void* data, std::size_t bytes, const RemoteRegion& source, 
 
 Request Channel::one_sided(RequestKind kind, std::byte* buffer, std::size_t bytes, const RemoteRange& range,
                            std::optional<Tag> notice) {
-  if (buffer == nullptr && bytes != 0) return engine_.refuse(Status::invalid_argument);
-  if (!range.inside) return engine_.refuse(Status::remote_access);
+  if (buffer == nullptr && bytes != 0) return refused(Status::invalid_argument);
+  if (!range.inside) return refused(Status::remote_access);
   RequestState* request = engine_.requests().take(kind);
-  if (request == nullptr) return engine_.refuse(Status::no_resources);
+  if (request == nullptr) return refused(Status::no_resources);
   request->buffer = buffer;
   request->capacity = request->moving_bytes = bytes;
   request->posted_bytes = request->moved_bytes = 0;

@@ -34,9 +34,9 @@ bool Channel::has_something_to_push() const noexcept {
 }
 
 Request Channel::send_later(const void* data, std::size_t bytes, Tag tag) {
-  if (data == nullptr && bytes != 0) return engine_.refuse(Status::invalid_argument);
+  if (data == nullptr && bytes != 0) return refused(Status::invalid_argument);
   RequestState* send = engine_.requests().take(RequestKind::send);
-  if (send == nullptr) return engine_.refuse(Status::no_resources);
+  if (send == nullptr) return refused(Status::no_resources);
   // Not written to: the library's buffers are of one type.
   send->buffer = const_cast<std::byte*>(static_cast<const std::byte*>(data));
   send->capacity = bytes;
@@ -138,9 +138,9 @@ void Channel::settle_flushes() {
     if (!flush_asked_) {
       flush_position_ = lane_->sent();
       if (!lane_->peer_has(flush_position_)) {
-        FrameHeader* frame = begin(FrameKind::flush, 0, Tag{});
+        std::byte* const frame = lane_->begin(0);
         if (frame == nullptr) return;
-        (void)commit(*frame);
+        (void)commit(frame, FrameKind::flush, 0, Tag{});
         flush_asked_ = true;
       }
     }

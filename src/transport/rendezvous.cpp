@@ -102,13 +102,14 @@ bool Channel::send_pieces(RequestState& send) {
   const std::uint64_t most = lane_->eager_bytes() - sizeof(Piece);
   while (send.posted_bytes < send.moving_bytes) {
     const auto bytes = static_cast<std::uint32_t>(std::min(most, send.moving_bytes - send.posted_bytes));
-    FrameHeader* frame = begin(FrameKind::piece, sizeof(Piece) + bytes, send.tag);
+    const auto length = static_cast<std::uint32_t>(sizeof(Piece)) + bytes;
+    std::byte* const frame = lane_->begin(length);
     if (frame == nullptr) return false;
     const Piece piece{.receive = send.peer, .offset = send.posted_bytes};
-    auto* body = reinterpret_cast<std::byte*>(frame + 1);
+    std::byte* const body = body_of(frame);
     std::memcpy(body, &piece, sizeof(piece));
     std::memcpy(body + sizeof(piece), send.buffer + send.posted_bytes, bytes);
-    if (!commit(*frame)) return false;
+    if (!commit(frame, FrameKind::piece, length, send.tag)) return false;
     send.posted_bytes += bytes;
   }
   return true;

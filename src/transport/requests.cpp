@@ -1,5 +1,7 @@
 #include "transport/requests.hpp"
 
+#include <array>
+
 namespace verbatim {
 
 void detail::release(RequestRecord& record) noexcept {
@@ -9,6 +11,29 @@ void detail::release(RequestRecord& record) noexcept {
 }
 
 namespace transport {
+namespace {
+
+constexpr auto statuses = static_cast<std::size_t>(Status::remote_access) + 1;
+
+// By status. Nobody writes to them; that they aren't const spares the handle a pointer of its own.
+constinit auto refused_records = [] {
+  std::array<detail::RequestRecord, statuses> records;
+  for (std::size_t i = 0; i < statuses; ++i) {
+    records[i].completion = {Outcome::not_delivered, static_cast<Status>(i), {}, {}, 0};
+  }
+  return records;
+}();
+constinit detail::RequestRecord delivered_record{Completion{Outcome::delivered, Status::ok, {}, {}, 0}};
+
+}  // namespace
+
+Request refused(Status status) noexcept {
+  return Request(refused_records[static_cast<std::size_t>(status)]);
+}
+
+Request delivered_at_once() noexcept {
+  return Request(delivered_record);
+}
 
 RequestPool::~RequestPool() {
   for (std::unique_ptr<RequestChunk>& chunk : chunks_) {

@@ -14,6 +14,11 @@
 
 namespace verbatim::transport {
 
+// Of what ends at once, with nothing under way.
+[[nodiscard]] Request refused(Status status) noexcept;  // not delivered; not Status::ok
+[[nodiscard]] Request delivered_at_once() noexcept;
+inline constinit detail::RequestRecord accepted_record{Completion{Outcome::accepted, Status::ok, {}, {}, 0}};
+
 class Channel;
 class RequestPool;
 struct RequestChunk;

@@ -44,9 +44,9 @@ class WriteQueueReader {
     head_lines_ = lines_of_record(static_cast<std::uint32_t>(sizeof(FrameHeader)) + length);
     if (length > lines_ * line_bytes || head_lines_ > to_end) return breaks();
     if (load(record + std::size_t{head_lines_} * line_bytes - sizeof(record_mark)) != record_mark) return nullptr;
-    // In a stream the following records are on their way here already: their lines come while this one is dealt with.
+    // In a stream the following record is on its way here already: its line comes while this one is dealt with. No more
+    // than one, which would be taken away from a sender who is about to write it.
     __builtin_prefetch(at(read_ + head_lines_));
-    __builtin_prefetch(at(read_ + head_lines_ + 1));
     return reinterpret_cast<const FrameHeader*>(record);
   }
 
