@@ -168,6 +168,7 @@ class Engine {
   void apply(QueuePair& queue_pair, const ibv_qp_attr& attributes, int mask);
   int take_send(QueuePair& queue_pair, const ibv_send_wr& wr, AddressOf address_of);
   void send_posted(QueuePair& queue_pair);
+  static void keep_inline_data(SendQueue& sends, std::uint32_t posted_from);
   int post_to(ReceiveQueue& queue, ibv_recv_wr* wr, ibv_recv_wr** bad);
   int refuse_send(const QueuePair& queue_pair, const ibv_send_wr& wr, std::uint64_t& length) const;
   void enqueue(QueuePair& queue_pair, const ibv_send_wr& wr, std::uint32_t length);

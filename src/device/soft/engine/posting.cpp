@@ -75,22 +75,13 @@ void Engine::enqueue(QueuePair& queue_pair, const ibv_send_wr& wr, std::uint32_t
     request.compare_or_add = wr.wr.atomic.compare_add;
     request.swap = wr.wr.atomic.swap;
   }
+  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   Piece* pieces = sends.piece_room(position);
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
-    std::byte* room = sends.inline_room(position);
-    pieces[0] = {room, length, LKey{}};
-    request.piece_count = 1;
-    for (int i = 0; i < wr.num_sge; ++i) {
-      if (wr.sg_list[i].length == 0) continue;
-      copy_small(room, reinterpret_cast<const std::byte*>(wr.sg_list[i].addr), wr.sg_list[i].length);
-      room += wr.sg_list[i].length;
-    }
-  } else {
-    request.piece_count = static_cast<std::uint32_t>(wr.num_sge);
-    for (int i = 0; i < wr.num_sge; ++i) {
-      const ibv_sge& sge = wr.sg_list[i];
-      pieces[i] = {reinterpret_cast<std::byte*>(sge.addr), sge_bytes(sge, faults), LKey{sge.lkey}};
-    }
+  request.piece_count = static_cast<std::uint32_t>(wr.num_sge);
+  for (int i = 0; i < wr.num_sge; ++i) {
+    const ibv_sge& sge = wr.sg_list[i];
+    pieces[i] = {reinterpret_cast<std::byte*>(sge.addr), is_inline ? sge.length : sge_bytes(sge, faults),
+                 is_inline ? LKey{} : LKey{sge.lkey}};
   }
   if (queue_pair.settings.type == IBV_QPT_UD) {
     sends.target(position).qpn = wr.wr.ud.remote_qpn;
@@ -98,6 +89,24 @@ void Engine::enqueue(QueuePair& queue_pair, const ibv_send_wr& wr, std::uint32_t
     sends.target(position).qkey = (wr.wr.ud.remote_qkey >> 31) != 0 ? queue_pair.attributes.qkey : wr.wr.ud.remote_qkey;
   }
   sends.posted();
+}
+
+// Inline data is the caller's again when the post returns: what of it has not left for good by then is copied.
+void Engine::keep_inline_data(SendQueue& sends, std::uint32_t posted_from) {
+  const bool some_retired = static_cast<std::int32_t>(sends.head() - posted_from) > 0;
+  std::uint32_t at = some_retired ? sends.head() : posted_from;
+  for (; static_cast<std::int32_t>(sends.tail() - at) > 0; ++at) {
+    SendRequest& request = sends.at(at);
+    if ((request.flags & IBV_SEND_INLINE) == 0 || request.piece_count == 0) continue;
+    std::byte* const room = sends.inline_room(at);
+    std::byte* to = room;
+    for (const Piece& piece : sends.pieces(at)) {
+      copy_small(to, piece.address, piece.length);
+      to += piece.length;
+    }
+    *sends.piece_room(at) = {room, request.length, LKey{}};
+    request.piece_count = 1;
+  }
 }
 
 // Checks one request and notes it. 0 or an errno value.
@@ -116,6 +125,7 @@ int Engine::take_send(QueuePair& queue_pair, const ibv_send_wr& wr, AddressOf ad
 
 int Engine::post_send(QueuePair& queue_pair, ibv_send_wr* wr, ibv_send_wr** bad, AddressOf address_of) {
   int problem = 0;
+  const std::uint32_t before = queue_pair.sends.tail();
   for (; wr != nullptr; wr = wr->next) {
     problem = take_send(queue_pair, *wr, address_of);
     if (problem == 0) continue;
@@ -123,6 +133,7 @@ int Engine::post_send(QueuePair& queue_pair, ibv_send_wr* wr, ibv_send_wr** bad,
     break;
   }
   send_posted(queue_pair);
+  keep_inline_data(queue_pair.sends, before);
   return problem;
 }
 
@@ -135,6 +146,7 @@ int Engine::post_all(QueuePair& queue_pair, const ibv_send_wr* requests, std::ui
     }
   }
   send_posted(queue_pair);
+  keep_inline_data(queue_pair.sends, before);
   return 0;
 }
 

@@ -12,6 +12,17 @@
 
 namespace verbatim::soft::shm {
 
+// Asks for the line that holds *address, to be written to soon. Harmless wherever the address points to.
+inline void prefetch_for_writing(const std::byte* address) {
+#if defined(__x86_64__)
+  // The compiler's builtin fetches for reading unless it may take a newer processor for granted; to one that doesn't
+  // know this instruction it means nothing.
+  asm volatile("prefetchw %0" : : "m"(*address));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
 // Long copies, whose bytes too become visible in the order of their addresses.
 void copy_long_in_order(std::byte* to, const std::byte* from, std::size_t bytes);
 

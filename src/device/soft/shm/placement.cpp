@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::chrono::seconds placement_wait_limit{1};
 constexpr int looks_before_yield = 1000;
+constexpr std::uint32_t cache_line_bytes = 64;
+constexpr std::uint32_t small_write_bytes = 2 * cache_line_bytes;
 
 // The peer waits until this is gone, or we are.
 class Announcement {
@@ -88,6 +90,11 @@ bool place_write(Peer& peer, const Packet& packet, std::span<const Piece> pieces
   for (const Piece& piece : pieces) {
     copy_in_order(to, piece.address, piece.length);
     to += piece.length;
+  }
+  // Who writes little writes more of it behind, as into a ring. A line that the reader has had is fetched meanwhile,
+  // two ahead: the next is what a reader who keeps up is looking at.
+  if (target.length <= small_write_bytes && region.holds(target.remote_address, target.length + 2 * cache_line_bytes)) {
+    prefetch_for_writing(to + cache_line_bytes);
   }
   return true;
 }
