@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace verbatim::perf {
 namespace {
@@ -43,7 +44,7 @@ std::uint64_t iterations_for(const Point& point, Duration duration, std::uint64_
 }
 
 Slots::Slots(const Point& point)
-    : count(point.check ? point.window : 1),
+    : count(std::bit_ceil(std::uint64_t{point.check ? point.window : 1})),
       stride(std::max<std::uint64_t>((point.bytes + cache_line_bytes - 1) / cache_line_bytes, 1) * cache_line_bytes) {}
 
 }  // namespace verbatim::perf

@@ -34,10 +34,10 @@ struct Point {
 // the same when not, as in the programs that this one is compared with.
 struct Slots {
   explicit Slots(const Point& point);
-  [[nodiscard]] std::uint64_t offset(std::uint64_t message) const { return message % count * stride; }
+  [[nodiscard]] std::uint64_t offset(std::uint64_t message) const { return (message & (count - 1)) * stride; }
   [[nodiscard]] std::uint64_t bytes() const { return count * stride; }
 
-  std::uint64_t count;
+  std::uint64_t count;  // a power of two
   std::uint64_t stride;
 };
 

@@ -31,10 +31,12 @@ Measured lead_stream(Exchange& exchange, std::uint64_t iterations, std::uint64_t
   Window sends(exchange, "send");
   Request reply = exchange.expect_reply();
   const std::uint64_t start = ticks();
+  std::uint64_t until_reply = reply_every;
   for (std::uint64_t i = 0; i < iterations; ++i) {
     if (sends.full()) sends.await_oldest();
     sends.add(exchange.send(i));
-    if ((i + 1) % reply_every != 0) continue;
+    if (--until_reply != 0) continue;
+    until_reply = reply_every;
     sends.await_all();
     exchange.await(reply, "reply");
     if (i + 1 < iterations) reply = exchange.expect_reply();
@@ -46,9 +48,12 @@ Measured lead_stream(Exchange& exchange, std::uint64_t iterations, std::uint64_t
 void follow_stream(Exchange& exchange, std::uint64_t iterations, std::uint64_t reply_every, const Announce& announce) {
   Receives receives(exchange, iterations);
   announce();
+  std::uint64_t until_reply = reply_every;
   for (std::uint64_t i = 0; i < iterations; ++i) {
     receives.take_next();
-    if ((i + 1) % reply_every == 0) exchange.await(exchange.send_reply(), "reply");
+    if (--until_reply != 0) continue;
+    until_reply = reply_every;
+    exchange.await(exchange.send_reply(), "reply");
   }
 }
 
