@@ -101,9 +101,10 @@ unsigned Engine::progress() {
 
   // 1. Frames that peers have written into our memory.
   unsigned events = write_queues_.empty() ? 0 : poll_write_queues();
-  // 2. Completions: frames received, and room that sends and writes give back. Now and then is enough while frames come
-  //    the other way.
-  if (events == 0 || ++calls_since_completions_ >= calls_per_completions) {
+  // 2. Completions: frames received, and room that sends and writes give back. Where there are write queues, now and
+  //    then is enough: what comes next is most likely to come there, and is seen sooner by looking there more often.
+  calls_since_completions_ += events == 0 ? 2 : 1;
+  if (write_queues_.empty() || calls_since_completions_ >= calls_per_completions) {
     calls_since_completions_ = 0;
     events += completions_.poll([this](const qp::WorkCompletion& completion) { on_completion(completion); },
                                 completions_per_poll);

@@ -132,7 +132,7 @@ class Engine {
   static constexpr unsigned frames_per_poll = 32;       // of one write queue, before the next is looked at
   static constexpr unsigned completions_per_poll = 64;  // before the write queues are looked at again
   static constexpr unsigned calls_per_clock = 64;       // progress() calls that share a reading of the clock
-  static constexpr unsigned calls_per_completions = 8;  // … with frames from write queues that share a poll
+  static constexpr unsigned calls_per_completions = 8;  // … with frames from write queues that share a poll; half without
 
   Ground ground_;
   Config config_;
