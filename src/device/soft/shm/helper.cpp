@@ -118,7 +118,7 @@ void Helper::request_house_keeping_if_due() {
   const Time time = now();
   if (time < house_kept_at_ + house_keeping_interval && house_kept_at_ != Time::min()) return;
   house_kept_at_ = time;
-  wire_.request(errand::keep_house);
+  wire_.request_house_keeping();
 }
 
 }  // namespace verbatim::soft::shm

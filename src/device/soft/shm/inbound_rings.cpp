@@ -149,7 +149,7 @@ void InboundRings::detach(std::uint32_t index) {
   slot.claim.store(SlotClaim::make(0, SlotState::free), std::memory_order_release);
 }
 
-void InboundRings::reap(const InboundRing* keep) {
+void InboundRings::reap(const InboundRing* keep, ProcessRoll& roll) {
   const std::uint32_t limit = std::min(self_.instance->slots_limit.load(std::memory_order_relaxed), max_peers);
   for (std::uint32_t index = 0; index < limit; ++index) {
     const InboundRing* ring = by_slot_[index].get();
@@ -157,10 +157,11 @@ void InboundRings::reap(const InboundRing* keep) {
       reap_without_ring(index);
       continue;
     }
+    const bool alive = roll.alive(ring->process);
     const bool empty = ring->heat == Heat::abandoned || ring->reader.peek() == 0;
     if (ring == keep || !empty) continue;
     const std::uint64_t claim = self_.instance->slots[index].claim.load(std::memory_order_acquire);
-    if (SlotClaim::state(claim) == SlotState::leaving || !ring->process.alive()) detach(index);
+    if (SlotClaim::state(claim) == SlotState::leaving || !alive) detach(index);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/soft/shm/paths.hpp"
+#include "device/soft/shm/process_roll.hpp"
 #include "device/soft/shm/ring.hpp"
 
 namespace verbatim::soft::shm {
@@ -62,7 +63,7 @@ class InboundRings {
   void abandon(InboundRing& ring);
 
   // Lets go of rings whose sender left or died, once they are empty. `keep` is the ring of a packet still in use.
-  void reap(const InboundRing* keep);
+  void reap(const InboundRing* keep, ProcessRoll& roll);
   // Makes every sender ring the doorbell from now on.
   void cool_all();
   [[nodiscard]] bool anything_arrived();

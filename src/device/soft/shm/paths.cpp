@@ -12,7 +12,6 @@ namespace {
 
 // A path lives as long as its wire; this bounds what a stream of short-lived peers with random GIDs can leave behind.
 constexpr std::size_t max_paths = 1U << 20;
-constexpr std::uint32_t peers_per_check = 16;
 
 }  // namespace
 
@@ -74,15 +73,12 @@ ShmPath& Paths::heard_from(const ibv_gid& gid, InstanceId sender) {
   return found;
 }
 
-void Paths::drop_dead(const Peer* keep) {
-  for (std::uint32_t checked = 0; checked < peers_per_check && checked < peers_.size(); ++checked) {
-    auto next = peers_.upper_bound(last_checked_);
-    if (next == peers_.end()) next = peers_.begin();
-    last_checked_ = next->first;
-    Peer& peer = *next->second;
+void Paths::drop_dead(const Peer* keep, ProcessRoll& roll) {
+  for (auto next = peers_.begin(); next != peers_.end();) {
+    Peer& peer = *(next++)->second;
     peer.segments().drop_stale(peer.instance());
-    if (&peer != keep && !peer.alive()) drop(peer);
-    if (peers_.empty()) return;
+    const bool alive = roll.alive(peer.process()) && peer.device_open();
+    if (&peer != keep && !alive) drop(peer);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "device/soft/engine/wire.hpp"
 #include "device/soft/shm/peer.hpp"
+#include "device/soft/shm/process_roll.hpp"
 
 namespace verbatim::soft::shm {
 
@@ -14,7 +15,9 @@ struct ShmPath final : Path {
   ibv_gid gid;
   Peer* peer = nullptr;           // nobody, as far as we know, owns the GID now
   Time resolve_at = Time::min();  // not looked up again before
-  Time check_at = Time::min();    // while there is no room, whether the peer lives is not asked again before
+  // While there is no room: the peer is not looked at again before, and where the ring stood when it was.
+  Time check_at = Time::min();
+  std::uint64_t checked_position = UINT64_MAX;
 
   static constexpr Duration resolve_interval = std::chrono::milliseconds(10);
   static constexpr Duration check_interval = std::chrono::milliseconds(10);
@@ -37,8 +40,8 @@ class Paths {
   // An instance with this GID has announced itself: the way back. Another instance that the path led to is forgotten.
   [[nodiscard]] ShmPath& heard_from(const ibv_gid& gid, InstanceId sender);
 
-  // Drops peers that are gone, except `keep`. Looks at peers_per_check of them in turn.
-  void drop_dead(const Peer* keep);
+  // Drops peers that are gone, except `keep`.
+  void drop_dead(const Peer* keep, ProcessRoll& roll);
   void drop(Peer& peer);
   // In a forked child: peers stay connected, to the parent.
   void forked();
@@ -54,7 +57,6 @@ class Paths {
   const Self& self_;
   std::map<ibv_gid, std::unique_ptr<ShmPath>, GidOrder> paths_;
   std::map<InstanceId, std::unique_ptr<Peer>> peers_;
-  InstanceId last_checked_;
 };
 
 }  // namespace verbatim::soft::shm

@@ -85,9 +85,4 @@ void Peer::ring_doorbell() {
   wake_if_standing_by(instance_->sleeping);
 }
 
-bool Peer::alive() const {
-  return instance_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(InstanceState::open) &&
-         process_.alive();
-}
-
 }  // namespace verbatim::soft::shm

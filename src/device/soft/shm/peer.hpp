@@ -53,8 +53,12 @@ class Peer {
   // Tells a receiver that does not poll our ring that something is in it; wakes its helper if that sleeps.
   void ring_doorbell();
 
+  // False once the process has closed the device; one that died has not.
+  [[nodiscard]] bool device_open() const {
+    return instance_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(InstanceState::open);
+  }
   // False once the process is gone or has closed the device. Costs system calls.
-  [[nodiscard]] bool alive() const;
+  [[nodiscard]] bool alive() const { return device_open() && process_.alive(); }
   // The peer could not make use of our ring.
   [[nodiscard]] bool refused() const {
     return SlotClaim::state(slot_->claim.load(std::memory_order_acquire)) == SlotState::refused;

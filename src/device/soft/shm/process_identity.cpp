@@ -1,13 +1,13 @@
 #include "device/soft/shm/process_identity.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
 namespace verbatim::soft::shm {
 namespace {
@@ -16,8 +16,9 @@ enum class Sight { running, gone, unknown };
 
 // Fields are counted behind the last ')', since a program may have blanks and brackets in its name.
 Sight look_at(pid_t pid, std::uint64_t& start_time) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char path[32];  // not on the heap
+  *fmt::format_to_n(path, sizeof path - 1, "/proc/{}/stat", pid).out = '\0';
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return errno == ENOENT && ::access("/proc/self/stat", R_OK) == 0 ? Sight::gone : Sight::unknown;
   char text[1024];
   const ssize_t length = ::read(file, text, sizeof text - 1);

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/system_random.hpp"
@@ -165,11 +166,14 @@ SendResult ShmWire::send_reference(ShmPath& path, const Packet& packet, std::spa
 SendResult ShmWire::send_without_room(ShmPath& path, Time now) {
   Peer& peer = *path.peer;
   const bool unread = peer.ring().broken() || peer.ring().attention() == Attention::abandoned;
-  if (!unread && (now < path.check_at || (peer.alive() && !peer.refused()))) {
-    if (now >= path.check_at) path.check_at = now + ShmPath::check_interval;
-    return SendResult::full;
+  if (!unread) {
+    if (now < path.check_at) return SendResult::full;
+    path.check_at = now + ShmPath::check_interval;
+    // Had it been read since, there is no need to ask the kernel.
+    const bool stuck = std::exchange(path.checked_position, peer.ring().position()) == peer.ring().position();
+    if (!peer.refused() && (!stuck || peer.alive())) return SendResult::full;
+    paths_.drop(peer);
   }
-  if (!unread) paths_.drop(peer);
   ++counters_.packets_lost;
   return SendResult::sent;
 }
@@ -236,13 +240,21 @@ void ShmWire::gids_changed(std::span<const ibv_gid> gids) {
 }
 
 void ShmWire::keep_house() {
-  inbound_rings_.reap(holding_);
-  paths_.drop_dead(holding_ != nullptr ? holding_->from->peer : nullptr);
+  inbound_rings_.reap(holding_, roll_);
+  paths_.drop_dead(holding_ != nullptr ? holding_->from->peer : nullptr, roll_);
+  roll_.forget_others();
+}
+
+void ShmWire::request_house_keeping() {
+  if ((errands_.load(std::memory_order_acquire) & errand::keep_house) != 0) return;  // not done yet
+  roll_.look();
+  errands_.fetch_or(errand::keep_house, std::memory_order_release);
 }
 
 void ShmWire::run_errands() {
-  const std::uint32_t errands = errands_.exchange(0, std::memory_order_relaxed);
+  const std::uint32_t errands = errands_.load(std::memory_order_acquire);
   if ((errands & errand::keep_house) != 0) keep_house();
+  errands_.fetch_and(~errands, std::memory_order_release);
   if ((errands & errand::stand_by) != 0) stand_by();
 }
 

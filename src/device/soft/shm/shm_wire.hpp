@@ -60,13 +60,16 @@ class ShmWire final : public Wire {
   // may be called, which lets go of the child's mappings of them.
   void forked();
 
-  // Looks for dead peers and lets go of what they held. To be called now and then; costs system calls.
+  // Lets go of what dead peers held. On the way of receive(), when the helper has looked for them; else only while
+  // there is no helper.
   void keep_house();
 
   // -- for the helper, without the engine's lock -------------------------------------------------------------------
   // What receive() does on the side, once, when nothing has arrived. Bits of Errand.
   void request(std::uint32_t errands) { errands_.fetch_or(errands, std::memory_order_relaxed); }
   void cancel(std::uint32_t errands) { errands_.fetch_and(~errands, std::memory_order_relaxed); }
+  // Looks which peers have died, and has receive() keep house then. Costs system calls.
+  void request_house_keeping();
   // Calls of receive() so far; packets taken so far.
   [[nodiscard]] std::uint64_t polls() const { return inbound_rings_.polls(); }
   [[nodiscard]] std::uint64_t arrivals() const { return arrivals_.load(std::memory_order_relaxed); }
@@ -112,6 +115,9 @@ class ShmWire final : public Wire {
   std::uint32_t train_limit_;
   bool payload_by_reference_;
   Counters counters_;
+
+  // receive()'s while it is to keep house, else the helper's.
+  ProcessRoll roll_;
 
   std::vector<ibv_gid> gids_;
   Registry registry_;
