@@ -14,7 +14,7 @@
 //   |      lines consumed       |         reserved          |
 //   +---------------------------+---------------------------+
 //
-// `sequence` counts the frames of this direction, credit and skip frames left out, whatever carries them. `frames
+// `sequence` counts the frames of this direction, credit frames left out, whatever carries them. `frames
 // consumed` and `lines consumed` are what the sender of this frame has taken, so far and in all, from the peer's queue
 // pair and out of its own write queue: credits that are never lost, because the next frame says them again.
 #pragma once
@@ -40,7 +40,6 @@ enum class FrameKind : std::uint8_t {
   write_queue,     // WriteQueueOffer: send the following frames there
   flush,           // asks for a credit frame at once
   credit,          // only its header counts; not sequenced
-  skip,            // in a write queue only: go on at its start; not sequenced
 };
 
 enum class FrameFlag : std::uint8_t {
@@ -150,7 +149,7 @@ static_assert(sizeof(WriteQueueOffer) == 16);
 }
 
 [[nodiscard]] constexpr bool is_sequenced(FrameKind kind) noexcept {
-  return kind != FrameKind::credit && kind != FrameKind::skip;
+  return kind != FrameKind::credit;
 }
 
 // What must follow a header of this kind. Eager frames and pieces have bytes of the message behind that.
@@ -174,7 +173,6 @@ static_assert(sizeof(WriteQueueOffer) == 16);
     case FrameKind::eager:
     case FrameKind::flush:
     case FrameKind::credit:
-    case FrameKind::skip:
       return 0;
   }
   return 0;

@@ -16,7 +16,7 @@ template <typename Body>
 }
 
 [[nodiscard]] bool is_known(FrameKind kind) noexcept {
-  return kind > FrameKind::none && kind < FrameKind::skip;
+  return kind > FrameKind::none && kind <= FrameKind::credit;
 }
 
 }  // namespace
@@ -103,7 +103,6 @@ void Channel::on_frame(const FrameHeader& frame, const std::byte* body) {
       break;
     case FrameKind::credit:
     case FrameKind::none:
-    case FrameKind::skip:
       break;
   }
   if (has_something_to_push()) engine_.touch(*this);

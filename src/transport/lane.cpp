@@ -20,6 +20,7 @@ void Lane::open(mem::RegisteredRegion slots, const SendShape& shape) {
   send_region_ = std::move(slots);
   send_shape_ = shape;
   send_slot_bytes_ = slot_bytes_for(shape.eager_bytes);
+  longest_record_ = lines_of_record(static_cast<std::uint32_t>(sizeof(FrameHeader)) + shape.eager_bytes);
 }
 
 int Lane::post_all_receives() {
@@ -72,7 +73,7 @@ int Lane::send_credit(FrameFlag flags) {
 void Lane::open_reader(mem::RegisteredRegion ring) {
   ring_ = std::move(ring);
   const auto lines = std::bit_floor(static_cast<std::uint32_t>(ring_.bytes() / line_bytes));
-  reader_ = WriteQueueReader(ring_.address(), lines);
+  reader_ = WriteQueueReader(ring_.address(), lines, longest_record_);
 }
 
 WriteQueueOffer Lane::offer() const noexcept {
@@ -86,18 +87,6 @@ void Lane::open_writer(const WriteQueueOffer& offer, mem::RegisteredRegion mirro
   ring_address_ = offer.address;
   ring_rkey_ = RKey{offer.rkey};
   lines_ = offer.lines;
-}
-
-// Only a record that doesn't fit before the ring's end comes here: the reader is told to go on at the start.
-std::byte* Lane::begin_record_at_start(std::uint32_t lines, std::uint32_t at, std::uint32_t reserve) {
-  const std::uint32_t skipped = lines_ - at;
-  const std::uint32_t unread = lines_written_ - lines_consumed_by_peer_;
-  if (unread + skipped + lines + reserve > lines_ || queue_->send_slots_free() < 2) return nullptr;
-  std::byte* const skip = mirror_.address() + std::size_t{at} * line_bytes;
-  write_header(skip, FrameHeader{.kind = FrameKind::skip});
-  if (write(skip, sizeof(FrameHeader)) != 0) return nullptr;
-  lines_written_ += skipped;
-  return mirror_.address();
 }
 
 }  // namespace verbatim::transport

@@ -151,14 +151,11 @@ class Lane {
   }
   [[nodiscard]] std::byte* begin_record(std::uint32_t length, std::uint32_t reserve) {
     const std::uint32_t lines = lines_of_record(static_cast<std::uint32_t>(sizeof(FrameHeader)) + length);
-    const std::uint32_t at = lines_written_ & (lines_ - 1);
-    if (at + lines > lines_) return begin_record_at_start(lines, at, reserve);
     if (lines_written_ - lines_consumed_by_peer_ + lines + reserve > lines_ || queue_->send_slots_free() == 0) {
       return nullptr;
     }
-    return mirror_.address() + std::size_t{at} * line_bytes;
+    return mirror_.address() + std::size_t{lines_written_ & (lines_ - 1)} * line_bytes;
   }
-  [[nodiscard]] std::byte* begin_record_at_start(std::uint32_t lines, std::uint32_t at, std::uint32_t reserve);
   void complete(std::byte* frame, FrameHeader& header) noexcept {
     header.epoch = static_cast<std::uint16_t>(epoch_);
     header.frames_consumed = frames_told_ = frames_consumed_;
@@ -173,7 +170,7 @@ class Lane {
   [[nodiscard]] int commit_record(std::byte* record, std::uint32_t lines) {
     const std::uint32_t bytes = lines * line_bytes;
     std::memcpy(record + bytes - sizeof(record_mark), &record_mark, sizeof(record_mark));
-    lines_written_ += lines;
+    lines_written_ = next_record(lines_written_ + lines, lines_, longest_record_);
     return write(record, bytes);
   }
   [[nodiscard]] int commit_slot(const std::byte* frame, std::uint32_t bytes);
@@ -187,7 +184,8 @@ class Lane {
 
   // Read by every frame that goes out.
   std::unique_ptr<qp::ReliableQueue> queue_;
-  std::uint32_t lines_ = 0;  // of the peer's write queue; 0: there is none
+  std::uint32_t lines_ = 0;           // of the peer's write queue; 0: there is none
+  std::uint32_t longest_record_ = 0;  // in lines, of either ring
   std::uint32_t lines_written_ = 0;
   std::uint32_t lines_consumed_by_peer_ = 0;
   std::uint32_t frames_sent_ = 0;

@@ -77,11 +77,6 @@ TEST_F(Hostile, FramesOfNoKind) {
   expect_the_end_of_the_channel();
 }
 
-TEST_F(Hostile, SkipsOutsideOfAWriteQueue) {
-  forge({.kind = FrameKind::skip});
-  expect_the_end_of_the_channel();
-}
-
 TEST_F(Hostile, LengthsThatAreNotTheFrames) {
   forge({.kind = FrameKind::eager, .length = UINT32_MAX, .tag = 1}, source.data(), 8, false);
   expect_the_end_of_the_channel();
