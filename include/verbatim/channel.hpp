@@ -46,7 +46,7 @@ class Channel {
   [[nodiscard]] Status reason() const noexcept;   // why it closed; ok while it is open or closed by this side
   [[nodiscard]] std::string reason_text() const;  // the same in a sentence that a person can act on
   [[nodiscard]] std::string peer() const;         // "host:port", as it was dialled or as it came
-  [[nodiscard]] const ChannelCounters& counters() const noexcept;
+  [[nodiscard]] ChannelCounters counters() const noexcept;
 
   // Messages of one channel with equal tags are matched in the order sent, whatever their sizes. Any length, 0 with a
   // null pointer included. Done when the buffer may be used again. A message up to the eager size is then in the

@@ -77,6 +77,8 @@ struct Config {
   struct Worker {
     WaitMode wait = WaitMode::adaptive;
     Duration spin = std::chrono::microseconds(50);  // adaptive: polling before sleeping
+    bool progress_thread = false;                   // makes progress while the worker's own thread is busy
+    std::int32_t progress_core = -1;                // the hardware thread it is pinned to; -1: one near the device
   } worker;
 
   struct Bootstrap {

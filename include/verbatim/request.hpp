@@ -1,6 +1,7 @@
 // One operation under way.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
@@ -47,13 +48,17 @@ class Request {
   }
   ~Request() { let_go(); }
 
-  [[nodiscard]] bool done() const noexcept { return completion().outcome != Outcome::pending; }
-  // Whole only once done(). Valid as long as this Request is.
+  [[nodiscard]] bool done() const noexcept {
+    if (record_ == nullptr) return true;
+    return std::atomic_ref(record_->completion.outcome).load(std::memory_order_acquire) != Outcome::pending;
+  }
+  // To be looked at once done(). Valid as long as this Request is.
   [[nodiscard]] const Completion& completion() const noexcept {
     return record_ != nullptr ? record_->completion : of_nothing;
   }
   // Ended as it should: delivered, or of a short send accepted.
   [[nodiscard]] bool ok() const noexcept {
+    if (!done()) return false;
     const Completion& how = completion();
     return how.status == Status::ok && (how.outcome == Outcome::delivered || how.outcome == Outcome::accepted);
   }

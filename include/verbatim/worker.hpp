@@ -34,7 +34,8 @@ struct WorkerCounters {
   std::uint64_t retransmits = 0;
 };
 
-// Belongs to one thread at a time: no two calls on it, its channels and its requests may overlap.
+// Belongs to one thread at a time: no two calls on it, its channels and its requests may overlap. With
+// worker.progress_thread on, a thread of the library's makes progress too; it takes turns with these calls by itself.
 class Worker {
  public:
   // Throws Error: not_found (device), permission (locked memory; the limit and its value), no_space, device_failure.
@@ -87,11 +88,12 @@ class Worker {
 
   // For event loops: arm(), and if it returns true sleep until the descriptor is readable; then progress(). arm()
   // returns false when there is work already, and always while a peer writes into a ring of this worker's, which only
-  // worker.wait = "poll" allows.
+  // worker.wait = "poll" allows. Throws Error(invalid_argument) with worker.progress_thread on, whose thread waits
+  // instead.
   [[nodiscard]] int event_fd() const noexcept;
   [[nodiscard]] bool arm();
 
-  [[nodiscard]] const WorkerCounters& counters();
+  [[nodiscard]] WorkerCounters counters();
   [[nodiscard]] std::string device() const;  // "soft0:1, GID …": what it runs on
 
  private:

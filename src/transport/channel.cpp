@@ -11,6 +11,10 @@ namespace verbatim::transport {
 
 Channel::Channel(Engine& engine, ChannelId id, std::string peer) : engine_(engine), id_(id), peer_(std::move(peer)) {}
 
+Turns& Channel::turns() const noexcept {
+  return engine_.turns();
+}
+
 void Channel::open() {
   fragments_.resize(lane_->queue().sizes().send_slots);
   fragment_bytes_ = std::min(engine_.fragment_bytes(), max_message_bytes_);

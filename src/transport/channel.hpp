@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/turns.hpp"
 #include "transport/control/connector.hpp"
 #include "transport/frame.hpp"
 #include "transport/lane.hpp"
@@ -60,6 +61,7 @@ class Channel {
   [[nodiscard]] Request flush();
   [[nodiscard]] Request close();
 
+  [[nodiscard]] Turns& turns() const noexcept;  // at its engine
   [[nodiscard]] ChannelId id() const noexcept { return id_; }
   [[nodiscard]] ChannelState state() const noexcept { return state_; }
   [[nodiscard]] Status reason() const noexcept { return reason_; }

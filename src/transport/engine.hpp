@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "base/turns.hpp"
 #include "device/context.hpp"
 #include "mem/placement.hpp"
 #include "mem/region.hpp"
@@ -63,6 +64,8 @@ class Engine {
   void remember_region(const mem::RegisteredRegion& region);
   void forget_region(const mem::RegisteredRegion& region) noexcept;
   unsigned progress();
+  // For whoever shares the engine with another thread; everything else here is for the one whose turn it is.
+  [[nodiscard]] Turns& turns() noexcept { return turns_; }
   // Before sleeping: false if there is something to do.
   [[nodiscard]] bool arm();
   // After sleeping.
@@ -132,10 +135,12 @@ class Engine {
   static constexpr unsigned frames_per_poll = 32;       // of one write queue, before the next is looked at
   static constexpr unsigned completions_per_poll = 64;  // before the write queues are looked at again
   static constexpr unsigned calls_per_clock = 64;       // progress() calls that share a reading of the clock
-  static constexpr unsigned calls_per_completions = 8;  // … with frames from write queues that share a poll; half without
+  static constexpr unsigned calls_per_completions =
+      8;  // … with frames from write queues that share a poll; half without
 
   Ground ground_;
   Config config_;
+  Turns turns_;
   std::uint64_t fragment_bytes_;
   std::uint64_t promote_after_;
   Random random_;

@@ -6,7 +6,10 @@ namespace verbatim {
 
 void detail::release(RequestRecord& record) noexcept {
   auto& request = static_cast<transport::RequestState&>(record);
-  if (request.pool != nullptr) return request.pool->let_go(request);
+  if (request.pool != nullptr) {
+    const Turns::Look turn(request.pool->turns());
+    return request.pool->let_go(request);
+  }
   if (--request.chunk->orphans == 0) delete request.chunk;
 }
 

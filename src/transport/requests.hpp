@@ -1,6 +1,7 @@
 // What is under way: the state behind every Request, from a pool that is bounded and never moves.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/intrusive_list.hpp"
+#include "base/turns.hpp"
 #include "mem/registration_cache.hpp"
 #include "transport/frame.hpp"
 #include "verbatim/request.hpp"
@@ -81,7 +83,7 @@ struct RequestChunk {
 
 class RequestPool {
  public:
-  explicit RequestPool(std::uint32_t most) : most_(most) {}
+  RequestPool(std::uint32_t most, Turns& turns) : most_(most), turns_(turns) {}
   RequestPool(const RequestPool&) = delete;
   RequestPool& operator=(const RequestPool&) = delete;
   // Every request has ended. Those that are still held stay where they are until they are let go.
@@ -103,16 +105,19 @@ class RequestPool {
 
   // The one and only end of a request.
   void end(RequestState& request, Outcome outcome, Status status) noexcept {
-    request.completion.outcome = outcome;
     request.completion.status = status;
     request.stage = RequestStage::idle;
     ++ended_;
+    // The last of it, which another thread may look at meanwhile.
+    std::atomic_ref(request.completion.outcome).store(outcome, std::memory_order_release);
     if (!request.held) give_back(request);
   }
   void let_go(RequestState& request) noexcept {
     request.held = false;
     if (request.completion.outcome != Outcome::pending) give_back(request);
   }
+
+  [[nodiscard]] Turns& turns() const noexcept { return turns_; }
 
   // What the peer calls `id`; nullptr if there is no such request any more.
   [[nodiscard]] RequestState* find(PeerRequest id) noexcept;
@@ -128,6 +133,7 @@ class RequestPool {
   }
 
   std::uint32_t most_;
+  Turns& turns_;
   std::uint32_t under_way_ = 0;
   std::uint64_t ended_ = 0;
   RequestState* free_ = nullptr;  // a stack by hook.next: what was used last is still in the cache

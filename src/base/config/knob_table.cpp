@@ -12,8 +12,9 @@ constexpr std::uint64_t gibi = 1024 * mebi;
 
 constexpr std::uint64_t most_objects = 1 << 20;
 constexpr std::uint64_t most_rd_atomic = 128;
-constexpr std::uint64_t most_nodes = 1024;  // NUMA nodes of a Linux kernel: MAX_NUMNODES
-constexpr std::uint64_t most_host = 253;    // characters of a DNS name
+constexpr std::uint64_t most_nodes = 1024;             // NUMA nodes of a Linux kernel: MAX_NUMNODES
+constexpr std::uint64_t most_hardware_threads = 8192;  // of a Linux kernel: MAXSMP
+constexpr std::uint64_t most_host = 253;               // characters of a DNS name
 
 constexpr Range between(std::uint64_t least, std::uint64_t most) {
   return {least, most};
@@ -161,6 +162,14 @@ constexpr Knob knob_table[] = {
     {"worker", "spin", [](Config& c) -> Member { return &c.worker.spin; }, span_of(0ns, 10s), Unit::nanoseconds,
      "How long adaptive waiting polls before it sleeps. Raise it where answers come a little later than this, since "
      "waking costs microseconds."},
+    {"worker", "progress_thread", [](Config& c) -> Member { return &c.worker.progress_thread; }, anything, Unit::none,
+     "Whether a thread of the library's makes progress for each worker, so that peers are answered while the program "
+     "computes; every call costs a turn at a lock then. Set it where puts, atomics and long messages must not wait for "
+     "the program's next call."},
+    {"worker", "progress_core", [](Config& c) -> Member { return &c.worker.progress_core; },
+     between(0, most_hardware_threads - 1), Unit::none,
+     "Hardware thread that the progress thread is pinned to; auto takes one of the device's NUMA node that the process "
+     "may use, another for each worker. Set it where cores are assigned by hand, to one that nothing else uses."},
     {"bootstrap", "host", [](Config& c) -> Member { return &c.bootstrap.host; }, between(0, most_host), Unit::none,
      "Address that connections are taken at; empty takes them at every one. Set it to keep strangers of other networks "
      "out."},

@@ -15,7 +15,11 @@ struct Region::State {
       : ground(std::move(keep)), engine(of), region(std::move(registered)) {
     engine.remember_region(region);
   }
-  ~State() { engine.forget_region(region); }
+  ~State() {
+    const Turns::Look turn(engine.turns());
+    engine.forget_region(region);
+    region = {};
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 

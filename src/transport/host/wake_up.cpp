@@ -26,17 +26,18 @@ namespace {
 
 }  // namespace
 
-WakeUp::WakeUp(int completions, int control)
+WakeUp::WakeUp(std::initializer_list<int> descriptors)
     : epoll_(Descriptor::make([] { return ::epoll_create1(EPOLL_CLOEXEC); })),
       timer_(Descriptor::make([] { return ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); })) {
   if (!epoll_ || !timer_) fail("no descriptor to wait on");
-  for (const int fd : {completions, control, timer_.get()}) {
-    if (fd < 0) continue;
+  const auto add = [this](int fd) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) fail("a descriptor can't be waited on");
-  }
+    if (fd >= 0 && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) fail("a descriptor can't be waited on");
+  };
+  for (const int fd : descriptors) add(fd);
+  add(timer_.get());
 }
 
 void WakeUp::at(Time time) {

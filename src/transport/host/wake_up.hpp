@@ -2,6 +2,8 @@
 // deadline is due.
 #pragma once
 
+#include <initializer_list>
+
 #include "base/clock.hpp"
 #include "transport/host/descriptor.hpp"
 
@@ -9,8 +11,8 @@ namespace verbatim::transport::host {
 
 class WakeUp {
  public:
-  // The descriptors stay their owners'. Throws Error(no_space) if the process has none left.
-  WakeUp(int completions, int control);
+  // Descriptors, those below 0 left out, that stay their owners'. Throws Error(no_space) if the process has none left.
+  explicit WakeUp(std::initializer_list<int> descriptors);
   WakeUp(const WakeUp&) = delete;
   WakeUp& operator=(const WakeUp&) = delete;
 

@@ -11,9 +11,13 @@
 #include "base/log.hpp"
 #include "base/monotonic_clock.hpp"
 #include "base/system_random.hpp"
+#include "device/placement.hpp"
 #include "device/system.hpp"
+#include "mem/cores.hpp"
 #include "transport/control/address.hpp"
 #include "transport/engine.hpp"
+#include "transport/host/driving.hpp"
+#include "transport/host/progress_thread.hpp"
 #include "transport/host/region_state.hpp"
 #include "transport/host/tcp_control.hpp"
 #include "transport/host/wake_up.hpp"
@@ -49,15 +53,15 @@ struct WorkerGround {
         system(device::System::of_this_host()),
         selection(device::select(system.list(), device::parse_selection_rule(config.device.name, gid_index(config)))),
         context(system.open(selection)),
+        place(device::find_placement(selection.device, "/sys")),
         links(
             {.handshake_timeout = config.bootstrap.handshake_timeout, .close_timeout = config.bootstrap.close_timeout}),
         engine({.context = *context,
                 .port = qp::read_local_port(*context, selection, config.device.pkey),
-                .placement = mem::place_memory(device::find_placement(selection.device, "/sys"),
-                                               config.memory.numa_node, config.memory.huge_pages),
+                .placement = mem::place_memory(place, config.memory.numa_node, config.memory.huge_pages),
                 .links = links,
                 .clock = clock,
-                .identity = {.incarnation = incarnation(), .worker = next_worker_number()},
+                .identity = {.incarnation = incarnation(), .worker = number},
                 .seed = system_seed()},
                config) {}
 
@@ -66,11 +70,19 @@ struct WorkerGround {
     return static_cast<std::uint32_t>(config.device.gid_index);
   }
 
+  [[nodiscard]] int progress_core() const {
+    if (config.worker.progress_core >= 0) return config.worker.progress_core;
+    const std::vector<int> cores = mem::choose_cores(place);
+    return cores[number % cores.size()];
+  }
+
   Config config;
   MonotonicClock clock;
   device::System system;
   device::Selection selection;
   std::unique_ptr<device::Context> context;
+  device::Placement place;
+  std::uint32_t number = next_worker_number();
   transport::host::TcpControl links;
   transport::Engine engine;
 };
@@ -79,43 +91,35 @@ class Worker::State {
  public:
   explicit State(const Config& config)
       : ground(std::make_shared<WorkerGround>(config)),
-        wake_up(ground->engine.completion_fd(), ground->links.event_fd()),
-        owner(getpid()) {}
+        wake_up({ground->engine.completion_fd(), ground->links.event_fd()}),
+        owner(getpid()) {
+    if (!config.worker.progress_thread) return;
+    thread = std::make_unique<transport::host::ProgressThread>(engine(), ground->links.event_fd(), ground->clock,
+                                                               config.worker, ground->progress_core());
+  }
+
+  [[nodiscard]] transport::Engine& engine() const noexcept { return ground->engine; }
+  [[nodiscard]] Turns& turns() const noexcept { return ground->engine.turns(); }
 
   // Progresses until `done`, or until `deadline`. False: the deadline came first.
   template <typename Done>
-  bool wait_until(Done&& done, Time deadline) {
-    transport::Engine& engine = ground->engine;
-    const Config::Worker& how = ground->config.worker;
-    Time idle_since = ground->clock.now();
-    for (unsigned idle = 0; !done(); ++idle) {
-      if (engine.progress() != 0) {
-        idle = 0;
-        continue;
-      }
-      if (idle % polls_per_clock != polls_per_clock - 1 && how.wait != WaitMode::event) continue;
-      const Time now = ground->clock.now();
-      if (now >= deadline) return done();
-      if (idle < polls_per_clock) idle_since = now;
-      if (how.wait == WaitMode::poll) continue;
-      if (how.wait == WaitMode::adaptive && now - idle_since < how.spin) continue;
-      sleep_until(std::min(deadline, engine.next_deadline()));
-      idle = 0;
-    }
-    return true;
+  bool wait_until(Done done, Time deadline) {
+    if (thread) return thread->wait_until(done, deadline);
+    return transport::host::drive(
+        ground->clock, ground->config.worker, deadline, [this] { return engine().progress(); },
+        [this](Time until) { sleep_until(std::min(until, engine().next_deadline())); }, done);
   }
 
   void sleep_until(Time until) {
-    if (!ground->engine.arm()) return;
+    using transport::host::longest_sleep;
+    if (!engine().arm()) return;
     wake_up.sleep(until == never ? longest_sleep : std::clamp(until - ground->clock.now(), Duration{}, longest_sleep));
-    ground->engine.wake();
+    engine().wake();
   }
-
-  static constexpr unsigned polls_per_clock = 128;
-  static constexpr Duration longest_sleep = std::chrono::seconds(1);
 
   std::shared_ptr<WorkerGround> ground;
   transport::host::WakeUp wake_up;
+  std::unique_ptr<transport::host::ProgressThread> thread;
   pid_t owner;
 };
 
@@ -126,7 +130,8 @@ Worker::~Worker() {
     (void)state_.release();  // a forked child: device and peers are the parent's
     return;
   }
-  transport::Engine& engine = state_->ground->engine;
+  state_->thread.reset();
+  transport::Engine& engine = state_->engine();
   try {
     engine.begin_close();
     const Time deadline = state_->ground->clock.now() + state_->ground->config.bootstrap.close_timeout;
@@ -149,12 +154,14 @@ std::string Worker::listen(std::string_view address) {
 }
 
 std::optional<Channel> Worker::accept() {
-  transport::Channel* const channel = state_->ground->engine.accept();
+  const Turns::Look turn(state_->turns());
+  transport::Channel* const channel = state_->engine().accept();
   return channel != nullptr ? std::optional(Channel(*channel)) : std::nullopt;
 }
 
 Channel Worker::connect(std::string_view address) {
-  return Channel(state_->ground->engine.connect(address));
+  const Turns::Call turn(state_->turns());
+  return Channel(state_->engine().connect(address));
 }
 
 bool Worker::wait_open(Channel channel) {
@@ -170,30 +177,35 @@ std::optional<Channel> Worker::wait_accept(std::chrono::nanoseconds timeout) {
 }
 
 Request Worker::recv(void* data, std::size_t capacity, Tag tag, TagMask mask, ChannelId source) {
-  return state_->ground->engine.receive(data, capacity, tag, mask, source);
+  const Turns::Call turn(state_->turns());
+  return state_->engine().receive(data, capacity, tag, mask, source);
 }
 
 std::optional<Envelope> Worker::probe(Tag tag, TagMask mask, ChannelId source) const {
-  return state_->ground->engine.probe(tag, mask, source);
+  const Turns::Look turn(state_->turns());
+  return state_->engine().probe(tag, mask, source);
 }
 
 bool Worker::cancel(Request& receive) {
   if (receive.record() == nullptr) return false;
-  return state_->ground->engine.cancel(static_cast<transport::RequestState&>(*receive.record()));
+  const Turns::Look turn(state_->turns());
+  return state_->engine().cancel(static_cast<transport::RequestState&>(*receive.record()));
 }
 
 Region Worker::register_memory(void* data, std::size_t bytes) {
-  return Region(std::make_shared<Region::State>(state_->ground, state_->ground->engine,
-                                                state_->ground->engine.register_memory(data, bytes)));
+  const Turns::Look turn(state_->turns());
+  return Region(
+      std::make_shared<Region::State>(state_->ground, state_->engine(), state_->engine().register_memory(data, bytes)));
 }
 
 Region Worker::allocate(std::size_t bytes) {
-  return Region(
-      std::make_shared<Region::State>(state_->ground, state_->ground->engine, state_->ground->engine.allocate(bytes)));
+  const Turns::Look turn(state_->turns());
+  return Region(std::make_shared<Region::State>(state_->ground, state_->engine(), state_->engine().allocate(bytes)));
 }
 
 unsigned Worker::progress() {
-  return state_->ground->engine.progress();
+  const Turns::Call turn(state_->turns());
+  return state_->engine().progress();
 }
 
 const Completion& Worker::wait(const Request& request) {
@@ -210,17 +222,24 @@ int Worker::event_fd() const noexcept {
 }
 
 bool Worker::arm() {
-  if (!state_->ground->engine.arm()) return false;
-  state_->wake_up.at(state_->ground->engine.next_deadline());
+  if (state_->thread) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "Worker::arm() with worker.progress_thread on: its thread waits for events, and a program has nothing to "
+        "wait for but its requests; turn the one off, or don't call the other");
+  }
+  if (!state_->engine().arm()) return false;
+  state_->wake_up.at(state_->engine().next_deadline());
   return true;
 }
 
-const WorkerCounters& Worker::counters() {
-  return state_->ground->engine.counters();
+WorkerCounters Worker::counters() {
+  const Turns::Look turn(state_->turns());
+  return state_->engine().counters();
 }
 
 std::string Worker::device() const {
-  const qp::LocalPort& port = state_->ground->engine.port();
+  const qp::LocalPort& port = state_->engine().port();
   return port.device + ":" + std::to_string(port.port.value) + ", GID " + to_string(port.address.gid);
 }
 

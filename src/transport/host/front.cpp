@@ -1,5 +1,6 @@
 // The public handles and words, in front of what they stand for.
 #include "transport/channel.hpp"
+#include "transport/engine.hpp"
 #include "verbatim/channel.hpp"
 #include "verbatim/context.hpp"
 #include "verbatim/types.hpp"
@@ -17,57 +18,80 @@ ChannelId Channel::id() const noexcept {
   return channel_ != nullptr ? channel_->id() : any_source;
 }
 ChannelState Channel::state() const noexcept {
-  return channel_ != nullptr ? channel_->state() : ChannelState::closed;
+  if (channel_ == nullptr) return ChannelState::closed;
+  const Turns::Look turn(channel_->turns());
+  return channel_->state();
 }
 Status Channel::reason() const noexcept {
-  return channel_ != nullptr ? channel_->reason() : Status::not_connected;
+  if (channel_ == nullptr) return Status::not_connected;
+  const Turns::Look turn(channel_->turns());
+  return channel_->reason();
 }
 std::string Channel::reason_text() const {
-  return channel_ != nullptr ? channel_->reason_text() : "this Channel is none: it came from no connect() or accept()";
+  if (channel_ == nullptr) return "this Channel is none: it came from no connect() or accept()";
+  const Turns::Look turn(channel_->turns());
+  return channel_->reason_text();
 }
 std::string Channel::peer() const {
-  return channel_ != nullptr ? channel_->peer() : std::string();
+  if (channel_ == nullptr) return {};
+  const Turns::Look turn(channel_->turns());
+  return channel_->peer();
 }
-const ChannelCounters& Channel::counters() const noexcept {
-  static const ChannelCounters none;
-  return channel_ != nullptr ? channel_->counters() : none;
+ChannelCounters Channel::counters() const noexcept {
+  if (channel_ == nullptr) return {};
+  const Turns::Look turn(channel_->turns());
+  return channel_->counters();
 }
 
 Request Channel::send(const void* data, std::size_t bytes, Tag tag) {
-  return channel_ != nullptr ? channel_->send(data, bytes, tag) : of_no_channel();
+  if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
+  return channel_->send(data, bytes, tag);
 }
 
 Request Channel::put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset) {
-  return channel_ != nullptr ? channel_->put(data, bytes, target, offset, std::nullopt) : of_no_channel();
+  if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
+  return channel_->put(data, bytes, target, offset, std::nullopt);
 }
 
 Request Channel::put_notify(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset,
                             Tag tag) {
-  return channel_ != nullptr ? channel_->put(data, bytes, target, offset, tag) : of_no_channel();
+  if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
+  return channel_->put(data, bytes, target, offset, tag);
 }
 
 Request Channel::get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset) {
-  return channel_ != nullptr ? channel_->get(data, bytes, source, offset) : of_no_channel();
+  if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
+  return channel_->get(data, bytes, source, offset);
 }
 
 Request Channel::fetch_add(std::uint64_t addend, const RemoteRegion& target, std::uint64_t offset,
                            std::uint64_t* before) {
   if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
   return channel_->atomic(transport::RequestKind::fetch_add, {.operand = addend, .before = before}, target, offset);
 }
 
 Request Channel::compare_swap(std::uint64_t expected, std::uint64_t desired, const RemoteRegion& target,
                               std::uint64_t offset, std::uint64_t* before) {
   if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
   return channel_->atomic(transport::RequestKind::compare_swap,
                           {.operand = expected, .swap = desired, .before = before}, target, offset);
 }
 
 Request Channel::flush() {
-  return channel_ != nullptr ? channel_->flush() : of_no_channel();
+  if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
+  return channel_->flush();
 }
 Request Channel::close() {
-  return channel_ != nullptr ? channel_->close() : of_no_channel();
+  if (channel_ == nullptr) return of_no_channel();
+  const Turns::Call turn(channel_->turns());
+  return channel_->close();
 }
 
 Context::Context(Config config) : config_(std::move(config)) {
