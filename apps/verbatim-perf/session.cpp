@@ -70,7 +70,7 @@ int be_partner(const Config& config, SharedPage& page, const std::vector<int>& c
 Channel connect(Worker& worker, const std::string& address) {
   const Channel channel = worker.connect(address);
   if (worker.wait_open(channel)) return channel;
-  throw Error(ErrorCode::device_failure, fmt::format("no channel to {}: {}", address, channel.reason_text()));
+  throw Error(ErrorCode::device_failure, "no channel: " + channel.reason_text());
 }
 
 // Everything that is planned, against the side that listens at `address`.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Duration first_redial_pause = std::chrono::milliseconds(5);
 constexpr Duration longest_redial_pause = std::chrono::milliseconds(500);
+constexpr Duration most_ahead = std::chrono::milliseconds(100);
 
 Backoff redial_backoff() {
   return {first_redial_pause, longest_redial_pause};
@@ -159,7 +160,9 @@ void Connector::dial(Connection& connection) {
   handshake_settings_.hello.address = links_.advertised();
   connection.redial_at = never;
   connection.session = Session{random_.bits() | 1};  // 0 is none
-  connection.link = links_.dial(connection.peer_address, connection.deadline);
+  // The links give up a little earlier than the handshake: they know what went wrong.
+  const Duration ahead = std::min(settings_.connect_timeout / 16, most_ahead);
+  connection.link = links_.dial(connection.peer_address, connection.deadline - ahead);
   talks_.emplace(connection.link, Talk{Handshake::dial(handshake_settings_, connection.session, connection.deadline),
                                        connection.peer_address, connection.id});
 }
@@ -408,8 +411,9 @@ void Connector::dial_lost(Connection& connection, const Ended& ended) {
 }
 
 void Connector::end(Connection& connection, const step::Closed& closed) {
-  steps_.emplace_back(closed);
-  std::get<step::Closed>(steps_.back()).sentence = connection.peer_address + ": " + closed.sentence;
+  step::Closed& step = std::get<step::Closed>(steps_.emplace_back(closed));
+  const bool names_peer = closed.sentence.find(connection.peer_address) != std::string::npos;
+  if (!names_peer) step.sentence = connection.peer_address + ": " + closed.sentence;
   forget(connection);
 }
 
