@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -31,6 +32,11 @@ std::pair<RegisteredRegion, int> RegisteredRegion::try_of(const Registrar& regis
 }
 
 RegisteredRegion RegisteredRegion::of(const Registrar& registrar, void* address, std::size_t bytes, Access access) {
+  if (bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(address)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("memory of {} bytes at {} ends beyond the address space; is the length right?", bytes,
+                            fmt::ptr(address)));
+  }
   auto [region, error] = try_of(registrar, address, bytes, access);
   if (error != 0) refuse_registration(error, address, bytes, access, registrar.pinned.value());
   return std::move(region);
@@ -38,6 +44,9 @@ RegisteredRegion RegisteredRegion::of(const Registrar& registrar, void* address,
 
 RegisteredRegion RegisteredRegion::allocate(const Registrar& registrar, std::size_t bytes, Access access,
                                             const MemoryPlacement& placement) {
+  if (bytes == 0) {
+    throw Error(ErrorCode::invalid_argument, "memory of 0 bytes is asked for; at least 1 is allowed");
+  }
   const device::Memory memory = allocate_placed(registrar.context, bytes, placement);
   if (!memory) {
     throw Error(ErrorCode::no_space, fmt::format("{} of memory for {} are refused: {}", format_size(bytes),

@@ -33,6 +33,10 @@ TomlFile TomlFile::read(std::string_view wish, const std::string& path) {
   if (std::filesystem::is_directory(path)) {
     throw Error(ErrorCode::not_found, fmt::format("{}: {} is a directory; name a file in it", wish, path));
   }
+  // A pipe would be waited for, and a device may have no end; /dev/null is a well known name of nothing.
+  if (!std::filesystem::is_regular_file(path) && path != "/dev/null") {
+    throw Error(ErrorCode::not_found, fmt::format("{}: {} is no regular file; name one", wish, path));
+  }
   toml::table root = parsed(path, [&] { return toml::parse_file(path); });
   return {path, std::move(root)};
 }

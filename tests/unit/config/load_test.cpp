@@ -108,6 +108,20 @@ TEST_F(ConfigSource, IsAFileAndNoFolder) {
               AllOf(HasSubstr("VERBATIM_CONFIG"), HasSubstr("directory")));
 }
 
+TEST_F(ConfigSource, IsNoPipeAndNoEndlessDevice) {
+  const std::string pipe = folder + "/pipe.toml";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    EXPECT_THAT(refusal(
+                    [&] {
+                      return load_with({}, {{"VERBATIM_CONFIG", path}});
+                    },
+                    ErrorCode::not_found),
+                AllOf(HasSubstr(path), HasSubstr("regular file")));
+  }
+  EXPECT_EQ(load_with({}, {{"VERBATIM_CONFIG", "/dev/null"}}).config.rc.reads, Config().rc.reads);
+}
+
 // -- profiles --------------------------------------------------------------------------------------------------------
 
 TEST_F(ConfigSource, TakesTheProfileOfWhoeverIsClosest) {

@@ -156,6 +156,15 @@ TEST(RegisteredRegionTest, SaysWhyNotAsAValueWhereTrafficGoesOn) {
   EXPECT_EQ(rig.pinned.value(), 0u);
 }
 
+TEST(RegisteredRegionTest, OfALengthThatCanNotBeRightIsRefused) {
+  Rig rig;
+  std::byte byte{};
+  const auto wrapping = [&] { return RegisteredRegion::of(rig.registrar, &byte, SIZE_MAX, Access::shared); };
+  EXPECT_THAT(refusal(ErrorCode::invalid_argument, wrapping), HasSubstr("address space"));
+  const auto nothing = [&] { return RegisteredRegion::allocate(rig.registrar, 0, Access::receive, {}); };
+  EXPECT_THAT(refusal(ErrorCode::invalid_argument, nothing), HasSubstr("at least 1"));
+}
+
 TEST(AccessTest, CoversWhatItIncludes) {
   EXPECT_TRUE(covers(Access::shared, Access::write_target));
   EXPECT_TRUE(covers(Access::source, Access::source));
