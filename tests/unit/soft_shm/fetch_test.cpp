@@ -197,7 +197,7 @@ TEST(Fetch, FromAProcessThatWasKilledItIsLost) {
   const Piece to = piece(got.data(), bytes);
   EXPECT_FALSE(target->fetch(*inbound, 0, std::span(&to, 1)));
   target->release();
-  target->keep_house();
+  keep_house(*target);
   EXPECT_EQ(target->receive(now()), nullptr);
 }
 

@@ -105,7 +105,7 @@ TEST(Fuzz, NothingThatAPeerWritesIntoItsRingHurts) {
     std::byte* to = ring.reserve(slots);
     if (to == nullptr || ring.attention() == Attention::abandoned) {
       attacker.reconnect();
-      wire->keep_house();
+      keep_house(*wire);
       continue;
     }
     nearly_a_packet(random, to, slots);
@@ -168,7 +168,7 @@ TEST(Fuzz, NothingThatAPeerAnnouncesHurts) {
     if (random.chance(0.2)) victim.doorbell[random.below(doorbell_words)] = random.bits();
     static_cast<void>(wire->receive(now()));
     wire->release();
-    if (random.chance(0.3)) wire->keep_house();
+    if (random.chance(0.3)) keep_house(*wire);
   }
   EXPECT_GT(wire->counters().peers_refused, 50u);
 }

@@ -44,7 +44,7 @@ TEST_F(PeersTest, WhatASenderLeftBehindIsDeliveredAfterItClosed) {
     ASSERT_NE(inbound, nullptr);
     ASSERT_EQ(inbound->packet.header.immediate, i);
     wire_->release();
-    wire_->keep_house();  // must not throw away what has not been read
+    keep_house(*wire_);  // must not throw away what has not been read
   }
   EXPECT_EQ(slots_in_use(), 0u);
   EXPECT_EQ(files_of_kind(directory_, "ring-"), 0u);
@@ -74,7 +74,7 @@ TEST_F(PeersTest, ASenderKilledInTheMiddleLeavesOnlyWholePackets) {
     while (expected < 500) take(*receive(*wire_));
     sender.kill();
     while (const InboundPacket* inbound = wire_->receive(now())) take(*inbound);
-    wire_->keep_house();
+    keep_house(*wire_);
     ASSERT_EQ(slots_in_use(), 0u) << "the slot of the dead is still taken";
     ASSERT_EQ(wire_->counters().packets_refused, 0u);
   }
@@ -117,7 +117,7 @@ TEST_F(PeersTest, HouseKeepingForgetsTheDead) {
     static_cast<void>(wire_->path_to(gid(1), gid(2)));
   }
   EXPECT_EQ(files_of_kind(directory_, "ring-"), 1u);
-  wire_->keep_house();
+  keep_house(*wire_);
   EXPECT_EQ(files_of_kind(directory_, "ring-"), 0u);
 }
 
@@ -127,7 +127,7 @@ TEST_F(PeersTest, ASlotWhoseClaimantDiedIsFreed) {
   claimant.wait();
   instance().slots[0].claim = SlotClaim::make(pid, SlotState::claimed);
   instance().slots_limit = 1;
-  wire_->keep_house();
+  keep_house(*wire_);
   EXPECT_EQ(slots_in_use(), 0u);
 }
 

@@ -29,11 +29,16 @@ TEST(ProcessRoll, WhoPollsIsToldWhatTheHelperFound) {
   EXPECT_FALSE(roll.alive(peer.identity));
 }
 
-TEST(ProcessRoll, OneThatIsNewIsAskedForAtOnce) {
+TEST(ProcessRoll, OneThatIsNewLivesUntilTheNextLook) {
   ProcessRoll roll;
   Living peer;
+  Living other;
   peer.child.kill();
+  EXPECT_TRUE(roll.alive(peer.identity)) << "the kernel was asked by the thread that polls";
+  EXPECT_TRUE(roll.alive(other.identity));
+  roll.look();
   EXPECT_FALSE(roll.alive(peer.identity));
+  EXPECT_TRUE(roll.alive(other.identity));
 }
 
 TEST(ProcessRoll, ForgetsWhomNobodyAskedForSinceTheLastTime) {
@@ -42,10 +47,11 @@ TEST(ProcessRoll, ForgetsWhomNobodyAskedForSinceTheLastTime) {
   EXPECT_TRUE(roll.alive(peer.identity));
   roll.forget_others();
   peer.child.kill();
-  EXPECT_TRUE(roll.alive(peer.identity)) << "forgotten although it was asked for";
+  roll.look();
+  EXPECT_FALSE(roll.alive(peer.identity)) << "forgotten although it was asked for";
   roll.forget_others();
   roll.forget_others();
-  EXPECT_FALSE(roll.alive(peer.identity)) << "not forgotten: it was taken for known";
+  EXPECT_TRUE(roll.alive(peer.identity)) << "not forgotten: it was taken for known";
 }
 
 }  // namespace

@@ -148,6 +148,13 @@ class SharedWords {
   Words* words_;
 };
 
+// All of it now: who is new is put on the roll, the kernel is asked, and the dead are forgotten.
+inline void keep_house(ShmWire& wire) {
+  wire.keep_house();
+  wire.request_house_keeping();
+  wire.keep_house();
+}
+
 // A process of the test's own, killed at the end of its scope if it still runs.
 class ChildProcess {
  public:
