@@ -8,8 +8,18 @@
 namespace verbatim {
 namespace {
 
-[[nodiscard]] Request of_no_channel() {
-  return transport::refused(Status::not_connected);
+// In a turn at the channel's engine; what comes of it where there is no channel, without.
+template <typename Answer, typename Question>
+[[nodiscard]] Answer look(transport::Channel* channel, Answer of_none, Question question) {
+  if (channel == nullptr) return of_none;
+  const Turns::Look turn(channel->turns());
+  return question(*channel);
+}
+template <typename Operation>
+[[nodiscard]] Request start(transport::Channel* channel, Operation operation) {
+  if (channel == nullptr) return transport::refused(Status::not_connected);
+  const Turns::Call turn(channel->turns());
+  return operation(*channel);
 }
 
 }  // namespace
@@ -18,80 +28,59 @@ ChannelId Channel::id() const noexcept {
   return channel_ != nullptr ? channel_->id() : any_source;
 }
 ChannelState Channel::state() const noexcept {
-  if (channel_ == nullptr) return ChannelState::closed;
-  const Turns::Look turn(channel_->turns());
-  return channel_->state();
+  return look(channel_, ChannelState::closed, [](auto& channel) { return channel.state(); });
 }
 Status Channel::reason() const noexcept {
-  if (channel_ == nullptr) return Status::not_connected;
-  const Turns::Look turn(channel_->turns());
-  return channel_->reason();
+  return look(channel_, Status::not_connected, [](auto& channel) { return channel.reason(); });
 }
 std::string Channel::reason_text() const {
   if (channel_ == nullptr) return "this Channel is none: it came from no connect() or accept()";
-  const Turns::Look turn(channel_->turns());
-  return channel_->reason_text();
+  return look(channel_, std::string(), [](auto& channel) { return channel.reason_text(); });
 }
 std::string Channel::peer() const {
-  if (channel_ == nullptr) return {};
-  const Turns::Look turn(channel_->turns());
-  return channel_->peer();
+  return look(channel_, std::string(), [](auto& channel) { return channel.peer(); });
 }
 ChannelCounters Channel::counters() const noexcept {
-  if (channel_ == nullptr) return {};
-  const Turns::Look turn(channel_->turns());
-  return channel_->counters();
+  return look(channel_, ChannelCounters(), [](auto& channel) { return channel.counters(); });
 }
 
 Request Channel::send(const void* data, std::size_t bytes, Tag tag) {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->send(data, bytes, tag);
+  return start(channel_, [&](auto& channel) { return channel.send(data, bytes, tag); });
 }
 
 Request Channel::put(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset) {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->put(data, bytes, target, offset, std::nullopt);
+  return start(channel_, [&](auto& channel) { return channel.put(data, bytes, target, offset, std::nullopt); });
 }
 
 Request Channel::put_notify(const void* data, std::size_t bytes, const RemoteRegion& target, std::uint64_t offset,
                             Tag tag) {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->put(data, bytes, target, offset, tag);
+  return start(channel_, [&](auto& channel) { return channel.put(data, bytes, target, offset, tag); });
 }
 
 Request Channel::get(void* data, std::size_t bytes, const RemoteRegion& source, std::uint64_t offset) {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->get(data, bytes, source, offset);
+  return start(channel_, [&](auto& channel) { return channel.get(data, bytes, source, offset); });
 }
 
 Request Channel::fetch_add(std::uint64_t addend, const RemoteRegion& target, std::uint64_t offset,
                            std::uint64_t* before) {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->atomic(transport::RequestKind::fetch_add, {.operand = addend, .before = before}, target, offset);
+  return start(channel_, [&](auto& channel) {
+    return channel.atomic(transport::RequestKind::fetch_add, {.operand = addend, .before = before}, target, offset);
+  });
 }
 
 Request Channel::compare_swap(std::uint64_t expected, std::uint64_t desired, const RemoteRegion& target,
                               std::uint64_t offset, std::uint64_t* before) {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->atomic(transport::RequestKind::compare_swap,
+  return start(channel_, [&](auto& channel) {
+    return channel.atomic(transport::RequestKind::compare_swap,
                           {.operand = expected, .swap = desired, .before = before}, target, offset);
+  });
 }
 
 Request Channel::flush() {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->flush();
+  return start(channel_, [](auto& channel) { return channel.flush(); });
 }
 Request Channel::close() {
-  if (channel_ == nullptr) return of_no_channel();
-  const Turns::Call turn(channel_->turns());
-  return channel_->close();
+  return start(channel_, [](auto& channel) { return channel.close(); });
 }
 
 Context::Context(Config config) : config_(std::move(config)) {
