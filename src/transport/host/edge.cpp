@@ -1,8 +1,10 @@
 #include "transport/host/edge.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -174,20 +176,22 @@ void Edge::accept_waiting() {
 }
 
 bool Edge::accept_one() {
+  if (!has_descriptors_to_spare()) {
+    pollfd somebody{.fd = listener_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&somebody, 1, 0) > 0) pause_for_descriptors(EMFILE);
+    return false;
+  }
   Descriptor socket = Descriptor::make([this] {
     return uninterrupted([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
   });
   const int problem = errno;
-  const Time now = clock_.now();
   if (!socket) {
     if (problem == EAGAIN || problem == EWOULDBLOCK) return false;
     if (!is_the_listeners_problem(problem)) return true;
-    if (const auto left_out = descriptors_log_.admit(now)) {
-      log().warn("peers wait to connect: {}; raise the limit on open files (ulimit -n)", words(problem));
-    }
-    pause_accepting();
+    pause_for_descriptors(problem);
     return false;
   }
+  const Time now = clock_.now();
   const auto address = SocketAddress::peer_of(socket.get());
   const control::LinkId id{next_accepted_};
   next_accepted_ += 2;
@@ -198,6 +202,22 @@ bool Edge::accept_one() {
   note_deadline(link.deadline());
   send_more(link);
   return true;
+}
+
+// A new descriptor gets the lowest free number. Whoever is accepted with the last one can't be served: the device and
+// the program need some too, if only for a moment.
+bool Edge::has_descriptors_to_spare() const {
+  const Descriptor probe = Descriptor::make([this] { return ::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0); });
+  rlimit limit{};
+  if (!probe || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  return static_cast<rlim_t>(probe.get()) + spare_descriptors < limit.rlim_cur;
+}
+
+void Edge::pause_for_descriptors(int problem) {
+  if (const auto left_out = descriptors_log_.admit(clock_.now())) {
+    log().warn("peers wait to connect: {}; raise the limit on open files (ulimit -n)", words(problem));
+  }
+  pause_accepting();
 }
 
 void Edge::pause_accepting() {

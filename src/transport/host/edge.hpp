@@ -23,6 +23,7 @@ class Edge {
   static constexpr std::size_t max_strangers = 1024;
   // Until accept() is tried again after the process ran out of descriptors or the kernel out of memory.
   static constexpr Duration accept_pause = std::chrono::milliseconds(20);
+  static constexpr unsigned spare_descriptors = 8;  // that accepting leaves to others
 
   Edge(const TcpControl::Settings& settings, Mailbox& mailbox);
   ~Edge();  // sends what is queued, for at most close_timeout, and joins
@@ -46,6 +47,8 @@ class Edge {
 
   void accept_waiting();
   [[nodiscard]] bool accept_one();
+  [[nodiscard]] bool has_descriptors_to_spare() const;
+  void pause_for_descriptors(int problem);
   void pause_accepting();
   void resume_accepting();
 
