@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -21,7 +22,8 @@ namespace verbatim::soft::shm {
 namespace {
 
 constexpr std::chrono::seconds lock_wait_limit{5};
-constexpr std::chrono::milliseconds lock_retry{1};
+constexpr std::chrono::milliseconds first_lock_retry{1};
+constexpr std::chrono::milliseconds longest_lock_retry{16};
 constexpr const char* lock_name = "lock";
 
 std::string default_path() {
@@ -121,6 +123,13 @@ std::vector<std::string> Directory::list() const {
   return names;
 }
 
+// The file counts who has held the lock: where many wait, it is the one holder who may not take too long.
+std::uint64_t DirectoryLock::turn() const {
+  std::uint64_t turn = 0;
+  (void)!::pread(file_.number(), &turn, sizeof turn, 0);
+  return turn;
+}
+
 DirectoryLock::DirectoryLock(const Directory& directory) {
   const std::string path = directory.path() + "/" + lock_name;
   file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -128,15 +137,24 @@ DirectoryLock::DirectoryLock(const Directory& directory) {
     throw Error(errno == ENOSPC ? ErrorCode::no_space : ErrorCode::permission,
                 fmt::format("{} can't be opened: {}", path, std::strerror(errno)));
   }
-  const auto deadline = std::chrono::steady_clock::now() + lock_wait_limit;
-  while (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0) {
-    if (std::chrono::steady_clock::now() > deadline) {
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  std::uint64_t seen = turn();
+  auto deadline = now() + lock_wait_limit;
+  for (auto retry = first_lock_retry; ::flock(file_.number(), LOCK_EX | LOCK_NB) != 0;
+       retry = std::min(2 * retry, longest_lock_retry)) {
+    if (const std::uint64_t next = turn(); next != seen) {
+      seen = next;
+      deadline = now() + lock_wait_limit;
+    }
+    if (now() > deadline) {
       throw Error(ErrorCode::timed_out,
                   fmt::format("{} was held by another process for {}; is one stopped?", path,
                               format_duration(std::chrono::duration_cast<Duration>(lock_wait_limit))));
     }
-    std::this_thread::sleep_for(lock_retry);
+    std::this_thread::sleep_for(retry);
   }
+  const std::uint64_t ours = turn() + 1;
+  (void)!::pwrite(file_.number(), &ours, sizeof ours, 0);  // on a full file system everybody waits as for one
 }
 
 // Closing is not enough: a child that was forked meanwhile has the file open too.

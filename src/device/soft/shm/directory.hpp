@@ -45,8 +45,8 @@ class Directory {
   FileDescriptor directory_;
 };
 
-// Excludes other processes from changing the directory while it lives. Waits lock_wait_limit at most, then throws
-// Error(timed_out). The kernel drops it if the holder dies.
+// Excludes other processes from changing the directory while it lives. Waits for each that has it before for
+// lock_wait_limit at most, then throws Error(timed_out). The kernel drops it if the holder dies.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const Directory& directory);
@@ -55,6 +55,8 @@ class DirectoryLock {
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
  private:
+  [[nodiscard]] std::uint64_t turn() const;
+
   FileDescriptor file_;
 };
 
