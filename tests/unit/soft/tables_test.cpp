@@ -130,6 +130,29 @@ TEST_F(Partitions, LimitedMembersTalkToFullOnesOnly) {
   EXPECT_GT(b.counter("bad_pkeys"), 0U);
 }
 
+// -- marks -----------------------------------------------------------------------------------------------------------
+
+TEST_F(Tables, PacketsMarkedOtherwiseThanThoseThatGoBackAreCounted) {
+  const auto write_with_classes = [&](std::uint8_t class_of_a, std::uint8_t class_of_b) {
+    for (Side* side : {&a, &b}) {
+      EXPECT_EQ(modify_to(*side, IBV_QPS_RESET), 0);
+      to_init(*side);
+    }
+    settings.traffic_class = class_of_a;
+    to_rtr(a, b, settings.psn_b);
+    settings.traffic_class = class_of_b;
+    to_rtr(b, a, settings.psn_a);
+    to_rts(a, settings.psn_a);
+    to_rts(b, settings.psn_b);
+    return write_status();
+  };
+  EXPECT_EQ(write_with_classes(106, 106), IBV_WC_SUCCESS);
+  EXPECT_EQ(a.counter("uneven_marks") + b.counter("uneven_marks"), 0U);
+  EXPECT_EQ(write_with_classes(106, 0), IBV_WC_SUCCESS);
+  EXPECT_EQ(b.counter("uneven_marks"), 1U) << "the write";
+  EXPECT_EQ(a.counter("uneven_marks"), 1U) << "its acknowledgement";
+}
+
 TEST_F(Partitions, ChangedPkeyIsToldWithItsPort) {
   a.control().set_pkey(2, 1, 0x8007);
   expect_one_event(a, IBV_EVENT_PKEY_CHANGE, 2);

@@ -17,6 +17,7 @@ struct Counters {
   std::uint64_t duplicates = 0;
   std::uint64_t bad_keys = 0;
   std::uint64_t bad_pkeys = 0;
+  std::uint64_t uneven_marks = 0;  // packets with another service level or traffic class than go back
   std::uint64_t bad_qkeys = 0;
   std::uint64_t bad_packets = 0;
   std::uint64_t dropped = 0;
@@ -40,6 +41,7 @@ inline constexpr CounterRow counter_rows[] = {
     {"duplicates", &Counters::duplicates},
     {"bad_keys", &Counters::bad_keys},
     {"bad_pkeys", &Counters::bad_pkeys},
+    {"uneven_marks", &Counters::uneven_marks},
     {"bad_qkeys", &Counters::bad_qkeys},
     {"bad_packets", &Counters::bad_packets},
     {"dropped", &Counters::dropped},

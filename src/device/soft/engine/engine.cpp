@@ -110,6 +110,9 @@ void Engine::dispatch(const InboundPacket& inbound) {
     ++counters.dropped;
     return;
   }
+  const AddressVector& back = queue_pair->address;
+  if (header.service_level != back.service_level || header.traffic_class != back.traffic_class) [[unlikely]]
+    ++counters.uneven_marks;
   if (!queue_pair->reliable()) return responder::on_request(*this, *queue_pair, inbound);
   if (queue_pair->sends_requests() && (header.acknowledgement & PacketHeader::acknowledgement_valid) != 0) {
     requester::on_piggybacked(*this, *queue_pair, Psn(header.acknowledgement));
