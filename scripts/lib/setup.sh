@@ -18,7 +18,8 @@ readonly failure_lines=60
 readonly package_lock_seconds=300
 
 # One row per package. group: build (library, demo, benchmarks, tests), vm (tests on a kernel RDMA device, Debian and Ubuntu
-# only, since the VM boots Debian's kernel) or lint (.ci/run). "-" means that another row or the base system brings it.
+# only, since the VM boots Debian's kernel), bench (what bench/rxe compares with in that VM) or lint (.ci/run). "-" means that
+# another row or the base system brings it.
 #
 #   group | Debian, Ubuntu        | Fedora, RHEL           | openSUSE              | Arch             | why
 readonly packages='
@@ -47,6 +48,7 @@ readonly packages='
     vm    | xz-utils              | -                      | -                     | -                | unpacks the kernel
     vm    | rdma-core             | -                      | -                     | -                | the tests of verbs that come with it
     vm    | ibverbs-utils         | -                      | -                     | -                | tools that show the RDMA device
+    bench | perftest              | -                      | -                     | -                | bare verbs, which bench/rxe compares with
     lint  | clang-format-14       | -                      | -                     | -                | checks the format
     lint  | clang-tidy-14         | -                      | -                     | -                | finds what the compiler does not say
     lint  | shellcheck            | -                      | -                     | -                | finds mistakes in shell scripts
