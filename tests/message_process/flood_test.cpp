@@ -263,6 +263,7 @@ void flood(const TemporaryDirectory& directory, Meeting& meeting, Totals& totals
   const std::uint32_t credits_at_end = count_credits_in_turn(meeting, worker, channel, listens);
   require(all_are_back(credits_at_end), fmt::format("{} credits at the end", credits_at_end));
   expect_quiet(worker, channel);
+  meeting.wait_asleep();  // nobody closes before the other has looked
 }
 
 class MillionMessages : public testing::TestWithParam<Shape> {};

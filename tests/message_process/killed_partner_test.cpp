@@ -251,7 +251,7 @@ TEST(KilledPartner, EndsEveryRequestOnceAndInTimeAndTheOthersGoOn) {
     stage->operations = 0;
     stage->killed_at = 0;
     PeerProcess partner([&] { live_until_killed(directory, *stage, round); });
-    const std::uint64_t operations = random.below(traffic_of(round) == Traffic::flood ? 20'000 : 100);
+    const std::uint64_t operations = random.below(traffic_of(round) == Traffic::flood ? 3'000 : 100);
     ASSERT_TRUE(eventually([&] { return stage->round == round && stage->operations >= operations; }))
         << "round " << round;
     stage->killed_at = now().time_since_epoch().count();
