@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <vector>
 
 namespace verbatim::process {
@@ -27,6 +28,7 @@ Config plain_config() {
   Config config;
   config.device.name = "soft0";
   config.bootstrap.host = "127.0.0.1";
+  config.rc.ack_timeout = std::chrono::milliseconds(500);  // a busy machine lets a process wait that long
   return config;
 }
 

@@ -39,7 +39,7 @@ using SoftKnobs = std::initializer_list<std::pair<const char*, const char*>>;
 // This process's soft devices lie in `directory` from here on, and have every default but `knobs`.
 void use_soft_device(const TemporaryDirectory& directory, SoftKnobs knobs = {});
 
-// The defaults, whatever files and environment say, on the soft device and this host alone.
+// The defaults, whatever files and environment say, on the soft device and this host alone, and patient.
 [[nodiscard]] Config plain_config();
 
 // Where a listener leaves its address. In memory that processes share.

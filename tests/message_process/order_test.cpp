@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "message_process/meeting.hpp"
@@ -97,7 +96,6 @@ class OrderBetweenProcesses : public testing::TestWithParam<const char*> {
     const auto side = [&](bool listener) {
       use_soft_device(directory, {{"FAULTS", GetParam()}});
       Config config = plain_config();
-      config.rc.ack_timeout = std::chrono::milliseconds(500);  // what follows asks for a packet, not silence
       config.worker.wait = WaitMode::poll;
       Context context(config);
       Worker worker(context);

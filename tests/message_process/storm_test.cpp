@@ -71,9 +71,9 @@ bool holds_within(Duration limit, Holds holds) {
 
 struct Storm {
   std::uint32_t peers = 0;
-  std::uint32_t descriptors = 0;  // of the server; 0: as many as it likes
-  const char* queue_pairs = "";   // of its device
-  Duration connect_timeout = 30s;
+  std::uint32_t descriptors = 0;   // of the server; 0: as many as it likes
+  const char* queue_pairs = "";    // of its device
+  Duration connect_timeout = 30s;  // of its peers
 };
 
 constexpr std::uint32_t most_peers = 256;
@@ -92,7 +92,7 @@ struct Stage {
 };
 
 // Little memory for each of many peers.
-Config config_of(const Storm& storm) {
+Config small_config() {
   Config config = plain_config();
   config.rc.receive_depth = 16;
   config.rc.repost_batch = 8;
@@ -101,7 +101,6 @@ Config config_of(const Storm& storm) {
   config.rc.pool_initial = 1;
   config.eager.max_bytes = 4096;
   config.worker.wait = WaitMode::event;
-  config.bootstrap.connect_timeout = storm.connect_timeout;
   return config;
 }
 
@@ -158,7 +157,7 @@ void run_server(const TemporaryDirectory& directory, Stage& stage, const Storm& 
     require(::setrlimit(RLIMIT_NOFILE, &few) == 0, "setrlimit");
   }
   use_soft_device(directory, {{"MAX_QP", storm.queue_pairs}});
-  Context context(config_of(storm));
+  Context context(small_config());
   Worker worker(context);
   stage.door.leave(worker.listen());
   Server server(worker);
@@ -177,9 +176,9 @@ void talk(Worker& worker, Channel& channel, std::uint64_t number) {
 }
 
 // Was there before, and talks all the time.
-void run_resident(const TemporaryDirectory& directory, Stage& stage, const Storm& storm) {
+void run_resident(const TemporaryDirectory& directory, Stage& stage) {
   use_soft_device(directory);
-  Context context(config_of(storm));
+  Context context(small_config());
   Worker worker(context);
   Channel channel = connect_to_peer(worker, stage.door);
   while (!stage.resident_may_go) {
@@ -191,7 +190,9 @@ void run_resident(const TemporaryDirectory& directory, Stage& stage, const Storm
 // Stays until it may go, whether it got in or not.
 void run_peer(const TemporaryDirectory& directory, Stage& stage, const Storm& storm, Gate& start, Gate& end) {
   use_soft_device(directory);
-  Context context(config_of(storm));
+  Config config = small_config();
+  config.bootstrap.connect_timeout = storm.connect_timeout;
+  Context context(config);
   Worker worker(context);
   const std::uint32_t number = stage.ready++;
   start.pass();
@@ -208,9 +209,9 @@ void run_peer(const TemporaryDirectory& directory, Stage& stage, const Storm& st
   end.pass();
 }
 
-void run_newcomer(const TemporaryDirectory& directory, Stage& stage, const Storm& storm) {
+void run_newcomer(const TemporaryDirectory& directory, Stage& stage) {
   use_soft_device(directory);
-  Context context(config_of(storm));
+  Context context(small_config());
   Worker worker(context);
   Channel channel = connect_to_peer(worker, stage.door);
   talk(worker, channel, most_peers);
@@ -221,7 +222,7 @@ class StormOfProcesses : public testing::Test {
   // Everybody is ready, then all connect; ends when each of them is in or refused. How long the slowest took.
   void blow(const Storm& storm) {
     server_ = std::make_unique<PeerProcess>([&] { run_server(directory_, *stage_, storm); });
-    resident_ = std::make_unique<PeerProcess>([&] { run_resident(directory_, *stage_, storm); });
+    resident_ = std::make_unique<PeerProcess>([&] { run_resident(directory_, *stage_); });
     ASSERT_TRUE(holds_within(patience, [&] { return stage_->rounds_of_resident > 0; })) << "no traffic to harm";
     Gate start;
     Gate end;
@@ -241,8 +242,8 @@ class StormOfProcesses : public testing::Test {
     for (const auto& peer : peers) EXPECT_EQ(peer->wait(), 0);
   }
   // When the storm's peers have left.
-  void expect_room_again(const Storm& storm) {
-    PeerProcess newcomer([&] { run_newcomer(directory_, *stage_, storm); });
+  void expect_room_again() {
+    PeerProcess newcomer([&] { run_newcomer(directory_, *stage_); });
     EXPECT_EQ(newcomer.wait(), 0);
   }
   void expect_calm() {
@@ -286,7 +287,7 @@ TEST_F(StormOfProcesses, BeyondTheDescriptorsWaitsOrIsToldWhyAndHarmsNobody) {
                              testing::StartsWith("timed out"),
                              testing::AnyOf(testing::HasSubstr("bootstrap.connect_timeout"),
                                             testing::HasSubstr("accepted the connection, but said nothing")))));
-  expect_room_again(storm);
+  expect_room_again();
   expect_calm();
 }
 
@@ -297,7 +298,7 @@ TEST_F(StormOfProcesses, BeyondTheQueuePairsIsRefusedWithUsedAndLimitAndHarmsNob
   EXPECT_EQ(reasons().size(), 25U);
   EXPECT_THAT(reasons(),
               testing::Each(testing::AllOf(testing::StartsWith("no resources"), testing::HasSubstr("8 of 8"))));
-  expect_room_again(storm);
+  expect_room_again();
   expect_calm();
 }
 
