@@ -23,7 +23,7 @@ constexpr std::uint64_t default_messages = under_address_sanitizer ? 100'000 : 1
 
 // With four messages on the way at a time, two processes that never run at once exchange a few thousand in a second.
 // Where others keep the processors busy so much, the flood ends early, and says how far it came.
-constexpr auto flood_limit = 20s;
+constexpr auto flood_limit = 80s;
 
 constexpr auto nap = 1s;
 constexpr Tag flood_tag{1};

@@ -27,6 +27,13 @@ constexpr Tag reply_tag{3};
 // A dial begins when the peer listens; a busy machine may let either wait.
 constexpr Duration connected_within = 2s;
 
+// The dead are told of by their connections' ends; a queue pair has all the time that a busy machine takes.
+Config config_of() {
+  Config config = plain_config();
+  config.rc.ack_timeout = 1s;
+  return config;
+}
+
 struct Stage {
   Doorstep door;
   std::atomic<std::uint32_t> listening{0};   // the life that listens
@@ -36,7 +43,7 @@ struct Stage {
 // Every word of every message is the number of the life that it is meant for.
 void serve(Stage& stage, const TemporaryDirectory& directory, std::uint32_t life) {
   use_soft_device(directory);
-  Context context(plain_config());
+  Context context(config_of());
   Worker worker(context);
   if (life == 1) {
     stage.door.leave(worker.listen());
@@ -115,7 +122,7 @@ class Talk {
 
 void survive(Stage& stage, const TemporaryDirectory& directory) {
   use_soft_device(directory);
-  Context context(plain_config());
+  Context context(config_of());
   Worker worker(context);
   for (std::uint32_t life = 1; life <= lives; ++life) {
     const Time deadline = now() + patience;
