@@ -45,6 +45,7 @@ constexpr Traffic traffic_of(std::uint32_t round) {
 
 struct Stage {
   Doorstep door;
+  std::atomic<bool> other_is_in{false};
   std::atomic<std::uint32_t> round{0};       // that the survivor is in
   std::atomic<std::uint64_t> operations{0};  // of the survivor in this round
   std::atomic<Time::rep> killed_at{0};
@@ -204,6 +205,7 @@ void survive(const TemporaryDirectory& directory, Stage& stage) {
   Worker worker(context);
   Channel other = receive_peer(worker, stage.door);
   talk_to_other(worker, other, 0);
+  stage.other_is_in = true;
   const auto room = count_room(worker, other);
   for (std::uint32_t round = 1; round <= rounds; ++round) {
     const std::optional<Channel> partner = worker.wait_accept(patience);
@@ -257,6 +259,8 @@ TEST(KilledPartner, EndsEveryRequestOnceAndInTimeAndTheOthersGoOn) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed()));
   PeerProcess survivor([&] { survive(directory, *stage); });
   PeerProcess other([&] { be_the_other(directory, *stage); });
+  // The first who comes is the other.
+  ASSERT_TRUE(eventually([&] { return stage->other_is_in.load(); }));
   Random random(seed());
   for (std::uint32_t round = 1; round <= rounds; ++round) {
     stage->operations = 0;
