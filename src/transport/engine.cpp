@@ -10,7 +10,7 @@ namespace verbatim::transport {
 namespace {
 
 // Of the frames on the data path; peers that differ refuse each other.
-constexpr std::uint32_t frame_format = 1;
+constexpr std::uint32_t frame_format = 2;
 
 // What a queue pair may be with after it was given back: the longest that a device should take to flush what is posted.
 constexpr Duration drain_limit = std::chrono::seconds(2);

@@ -69,7 +69,7 @@ class Lane {
   // Memory for a sequenced frame with `length` bytes behind its header, or nullptr if the peer or the send queue has no
   // room. A frame that was begun must be sent before the next is. The body is the caller's to write.
   [[nodiscard]] std::byte* begin(std::uint32_t length) {
-    return writes_to_ring() ? begin_record(length, max_credit_frames) : begin_slot();
+    return writes_to_ring() ? begin_record(length, lines_for_credits()) : begin_slot();
   }
   // Of the header the caller gives kind, flags, length (that of begin()) and tag; the rest is filled in.
   [[nodiscard]] int send(std::byte* frame, FrameHeader header) {
@@ -149,11 +149,12 @@ class Lane {
     }
     return send_region_.address() + std::size_t{next_send_slot_} * send_slot_bytes_;
   }
+  // A line each, and those that may be left out behind one of them.
+  [[nodiscard]] std::uint32_t lines_for_credits() const noexcept { return max_credit_frames + longest_record_ - 1; }
   [[nodiscard]] std::byte* begin_record(std::uint32_t length, std::uint32_t reserve) {
     const std::uint32_t lines = lines_of_record(static_cast<std::uint32_t>(sizeof(FrameHeader)) + length);
-    if (lines_written_ - lines_consumed_by_peer_ + lines + reserve > lines_ || queue_->send_slots_free() == 0) {
-      return nullptr;
-    }
+    const std::uint32_t next = next_record(lines_written_ + lines, lines_, longest_record_);
+    if (next - lines_consumed_by_peer_ + reserve > lines_ || queue_->send_slots_free() == 0) return nullptr;
     return mirror_.address() + std::size_t{lines_written_ & (lines_ - 1)} * line_bytes;
   }
   void complete(std::byte* frame, FrameHeader& header) noexcept {

@@ -54,7 +54,7 @@ struct Shape {
 
 constexpr std::uint32_t receive_depth = 4;
 constexpr std::uint32_t ring_bytes = 4096;
-constexpr std::uint32_t lines_kept = 5;                                  // of a ring, for credits that go alone
+constexpr std::uint32_t lines_kept = 9;                                  // of a ring, for credits that go alone
 constexpr std::uint32_t lines_for_words = ring_bytes / 64 - lines_kept;  // each word takes one
 
 Config config_of(const Shape& shape) {

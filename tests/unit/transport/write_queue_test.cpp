@@ -205,6 +205,33 @@ TEST(WriteQueue, PromotionUnderTrafficKeepsTheOrder) {
   }
 }
 
+// Wherever in the ring it is full: the room for credits is there too, or both would wait for each other's.
+TEST(WriteQueue, FilledAtBothEndsAtOnceGoesOn) {
+  Config config = Cluster::plain_config();
+  config.write_queue.enabled = Switch::on;
+  config.write_queue.promote_after = 1;
+  config.write_queue.bytes = 4096;
+  config.eager.max_bytes = 384;
+  Cluster cluster;
+  Node& a = cluster.add(config);
+  Node& b = cluster.add(config);
+  auto [ab, ba] = cluster.connect(a, b);
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    // More than the ring takes, and another number each time, so that the next round begins elsewhere.
+    const std::uint64_t count = 3 * config.write_queue.bytes / line_bytes + round % 67;
+    std::vector<Request> requests;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      for (Channel* channel : {ab, ba}) requests.push_back(channel->send(&i, sizeof(i), Tag{1}));
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      for (Node* node : {&a, &b}) requests.push_back(node->engine->receive(nullptr, 0, Tag{1}, exact_tag, any_source));
+    }
+    ASSERT_TRUE(cluster.run_until([&] { return all_done(requests); }));
+  }
+  EXPECT_TRUE(ab->lane().writes_to_ring() && ba->lane().writes_to_ring());
+}
+
 TEST(WriteQueue, NoMoreArePolledThanTheConfigurationSays) {
   Config config = Cluster::plain_config();
   Cluster cluster;
