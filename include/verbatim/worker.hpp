@@ -38,7 +38,9 @@ struct WorkerCounters {
 // worker.progress_thread on, a thread of the library's makes progress too; it takes turns with these calls by itself.
 class Worker {
  public:
-  // Throws Error: not_found (device), permission (locked memory; the limit and its value), no_space, device_failure.
+  // Throws Error: not_found (device), permission (worker.progress_core), no_space, device_failure. Channels register
+  // their memory when they connect: where the limit on locked memory is too low, the channel closes with no_resources,
+  // and its reason_text() names the limit and its value.
   explicit Worker(Context& context);
   // Closes every channel, flushing first, for at most bootstrap.close_timeout, and as long again for the last byes.
   // Requests that have not ended do, as canceled; they may be asked until they are let go.

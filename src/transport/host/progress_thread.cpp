@@ -31,7 +31,7 @@ ProgressThread::ProgressThread(Engine& engine, int control_fd, const Clock& cloc
   engine_.turns().share_with(*this);
   std::promise<void> pinned;
   std::future<void> result = pinned.get_future();
-  {
+  try {
     const SignalsBlocked no_signals;
     thread_ = std::thread([this, core, pinned = std::move(pinned)]() mutable {
       try {
@@ -42,11 +42,9 @@ ProgressThread::ProgressThread(Engine& engine, int control_fd, const Clock& cloc
       pinned.set_value();
       run();
     });
-  }
-  try {
     result.get();
   } catch (...) {
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     engine_.turns().share_no_more();
     throw;
   }
