@@ -222,7 +222,7 @@ TEST(WriteQueue, FilledAtBothEndsAtOnceGoesOn) {
     const std::uint64_t count = 3 * config.write_queue.bytes / line_bytes + round % 67;
     std::vector<Request> requests;
     for (std::uint64_t i = 0; i < count; ++i) {
-      for (Channel* channel : {ab, ba}) requests.push_back(channel->send(&i, sizeof(i), Tag{1}));
+      for (Channel* channel : {ab, ba}) requests.push_back(channel->send(&round, sizeof(round), Tag{1}));
     }
     for (std::uint64_t i = 0; i < count; ++i) {
       for (Node* node : {&a, &b}) requests.push_back(node->engine->receive(nullptr, 0, Tag{1}, exact_tag, any_source));
