@@ -29,6 +29,8 @@ struct ChannelCounters {
   std::uint64_t receive_posts = 0;    // calls that give receives back to the device
   std::uint64_t credit_messages = 0;  // that went alone, for lack of traffic to ride on
   std::uint64_t waited_for_credit = 0;
+  std::uint64_t recoveries = 0;  // queue pairs that failed and were replaced
+  std::uint64_t replayed = 0;    // frames sent again after that
 };
 
 // A handle, for its worker's thread alone, valid as long as the worker. Copies are the same channel.

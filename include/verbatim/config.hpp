@@ -81,6 +81,12 @@ struct Config {
     std::int32_t progress_core = -1;                // the hardware thread it is pinned to; -1: one near the device
   } worker;
 
+  struct Recovery {
+    bool enabled = true;                           // a channel whose queue pair fails gets another, and loses nothing
+    std::uint32_t attempts = 8;                    // in a row, none of which moved anything, before it is given up
+    Duration deadline = std::chrono::seconds(10);  // from the failure to a queue pair that works
+  } recovery;
+
   struct Bootstrap {
     std::string host;                                      // address to listen on; empty: every one
     std::uint16_t port_first = 0;                          // 0: any free one

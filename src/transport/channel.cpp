@@ -52,7 +52,9 @@ Request Channel::close() {
 }
 
 void Channel::break_off(Status status, std::string sentence, Cause cause) {
-  if (broken_ && (cause == Cause::consequence || broken_cause_ == Cause::known)) return;
+  const bool counts =
+      !broken_ || cause == Cause::hopeless || (broken_cause_ == Cause::consequence && cause != broken_cause_);
+  if (!counts || (broken_ && broken_cause_ == Cause::hopeless)) return;
   broken_cause_ = cause;
   broken_ = true;
   broken_status_ = status;
@@ -98,6 +100,8 @@ void Channel::shut(Status status, std::string sentence) {
 void Channel::retired() {
   const Status why = reason_ == Status::ok ? Status::not_connected : reason_;
   fragment_count_ = 0;
+  lost_fragments_.clear();
+  lost_frames_.clear();
   end_all(moving_, Outcome::not_delivered, why);
   // Bytes were with the device: the peer may have them all, or not. What was to come from it hasn't.
   while (RequestState* request = landing_.pop_front()) {
@@ -121,9 +125,9 @@ void Channel::end_all(RequestList& list, Outcome outcome, Status status) noexcep
 const ChannelCounters& Channel::counters() noexcept {
   if (lane_ != nullptr) {
     const qp::ReliableQueue::Counters& device = lane_->queue().counters();
-    counters_.posts = device.posts;
-    counters_.signalled = device.signalled;
-    counters_.receive_posts = device.receive_posts;
+    counters_.posts = posts_before_ + device.posts;
+    counters_.signalled = signalled_before_ + device.signalled;
+    counters_.receive_posts = receive_posts_before_ + device.receive_posts;
   }
   return counters_;
 }

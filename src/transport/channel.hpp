@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 
 #include "base/turns.hpp"
 #include "transport/control/connector.hpp"
+#include "transport/control/recovery.hpp"
 #include "transport/frame.hpp"
 #include "transport/lane.hpp"
 #include "transport/remote_region.hpp"
@@ -80,6 +82,10 @@ class Channel {
   void prepare(std::unique_ptr<Lane> lane) noexcept {
     lane_ = std::move(lane);
     early_.clear();
+    const qp::ReliableQueue::Counters& device = lane_->queue().counters();
+    posts_before_ = counters_.posts - device.posts;
+    signalled_before_ = counters_.signalled - device.signalled;
+    receive_posts_before_ = counters_.receive_posts - device.receive_posts;
   }
   // The connection of `from`, which was never shown, is this channel's: with all that was agreed for it, and what has
   // come.
@@ -91,10 +97,30 @@ class Channel {
   void shut(Status status, std::string sentence);
   // The queue pair has been drained: no device touches the buffers of what was under way.
   void retired();
-  // What went wrong while the lists were in use; the engine shuts the channel as soon as they are not.
-  enum class Cause : bool { known, consequence };  // the first known cause counts, and the first consequence until then
+  // What went wrong while the lists were in use; the engine shuts the channel, or has it recover, as soon as they are
+  // not.
+  enum class Cause : std::uint8_t {
+    known,        // the first known cause counts
+    consequence,  // … and until one is known, the first of these
+    hopeless,     // another queue pair would be of no use; counts in any case
+  };
   void break_off(Status status, std::string sentence, Cause cause = Cause::known);
   [[nodiscard]] bool broken() const noexcept { return broken_; }
+
+  // -- recovery, for the engine (recovery.cpp) -----------------------------------------------------------------------
+  [[nodiscard]] control::Recovery& recovery() noexcept { return *recovery_; }
+  void set_recovery(std::unique_ptr<control::Recovery> recovery) noexcept { recovery_ = std::move(recovery); }
+  // Grows while the channel moves anything.
+  [[nodiscard]] std::uint64_t progress_made() const noexcept;
+  // Before its lane is taken away: keeps what the peer may not have. Until resume() nothing is sent or taken.
+  void suspend();
+  // With a lane that is connected. `next_expected_by_peer`: the first frame that it has not taken. False: it asks for
+  // one that this end does not have.
+  [[nodiscard]] bool resume(std::uint32_t next_expected_by_peer);
+  [[nodiscard]] bool suspended() const noexcept { return suspended_; }
+  [[nodiscard]] std::uint32_t expected_sequence() const noexcept {
+    return suspended_ ? expected_sequence_ : lane_->expected_sequence();
+  }
 
   // -- receiving, for the engine ------------------------------------------------------------------------------------
   [[nodiscard]] Lane& lane() noexcept { return *lane_; }
@@ -143,6 +169,11 @@ class Channel {
   void on_piece(const Piece& piece, const std::byte* bytes, std::uint32_t count);
   void on_finished(const RendezvousEnd& end);
 
+  // recovery.cpp
+  // Sends again what was under way. False: no room for all of it yet.
+  [[nodiscard]] bool replay();
+  void settle_lost_fragments(std::uint32_t next_expected_by_peer);
+
   // one_sided.cpp
   [[nodiscard]] Request one_sided(RequestKind kind, std::byte* buffer, std::size_t bytes, const RemoteRange& range,
                                   std::optional<Tag> notice);
@@ -150,6 +181,9 @@ class Channel {
   [[nodiscard]] bool issue_get(RequestState& get);
   // Posts writes or reads until all are posted (true) or there is no room.
   [[nodiscard]] bool post_fragments(RequestState& request, std::uint32_t most_on_the_way);
+  // `request`'s bytes from `offset` on. False: refused, and the channel is broken.
+  [[nodiscard]] bool post_fragment(RequestState& request, std::uint64_t offset, std::uint32_t bytes);
+  void on_fragment_done(RequestState& request, std::uint32_t bytes);
   // All bytes are posted: it ends, or waits for those that have not completed.
   void land(RequestState& request);
   void on_fragments_done(std::uint32_t ordinal);
@@ -210,12 +244,15 @@ class Channel {
   struct Fragment {
     std::uint32_t ordinal = 0;
     std::uint32_t bytes = 0;
+    std::uint32_t next_sequence = 0;  // of the frame behind it: who has taken that has the bytes
+    std::uint64_t offset = 0;         // in the request
     RequestState* request = nullptr;
   };
   std::vector<Fragment> fragments_;
   std::uint32_t first_fragment_ = 0;
   std::uint32_t fragment_count_ = 0;
   std::uint64_t fragment_bytes_ = 0;  // of each, at most
+  std::uint64_t fragments_done_ = 0;
 
   // Replies to atomics that wait for room. The peer has no more requests than that under way.
   static constexpr std::uint32_t max_atomics = 64;
@@ -230,6 +267,21 @@ class Channel {
     std::uint32_t bytes = 0;
   };
   std::vector<EarlyFrame> early_;
+
+  // Since the lane was taken away, and until all of it has been sent again.
+  struct LostFrame {
+    FrameKind kind = FrameKind::none;
+    std::uint32_t sequence = 0;
+    Tag tag;
+    std::vector<std::byte> body;
+  };
+  std::unique_ptr<control::Recovery> recovery_;
+  bool suspended_ = false;
+  bool replaying_ = false;
+  std::uint32_t expected_sequence_ = 0;  // while suspended
+  std::uint32_t next_sequence_ = 0;      // … of a frame that is new
+  std::deque<LostFrame> lost_frames_;
+  std::deque<Fragment> lost_fragments_;
 
   ChannelId id_;
   ChannelState state_ = ChannelState::connecting;
@@ -246,6 +298,9 @@ class Channel {
   Psn first_psn_;                        // of our packets
   std::uint64_t max_message_bytes_ = 0;  // that both ends' devices take
   ChannelCounters counters_;
+  std::uint64_t posts_before_ = 0;  // this lane; the device counts on when a queue pair is used again
+  std::uint64_t signalled_before_ = 0;
+  std::uint64_t receive_posts_before_ = 0;
 
   friend class Engine;
 };

@@ -69,7 +69,22 @@ void Engine::carry_out_control() {
   }
 }
 
-// A queue pair in INIT with all its receives posted, so that it never runs dry.
+// With all its receives posted, so that it never runs dry.
+void Engine::prepare_lane(Channel& channel, std::uint32_t epoch) {
+  const ReceiveShape shape{.depth = config_.rc.receive_depth,
+                           .control_slots = config_.rc.control_slots,
+                           .slot_bytes = slot_bytes_for(config_.eager.max_bytes),
+                           .repost_batch = config_.rc.repost_batch};
+  const std::size_t bytes = std::size_t{shape.depth + shape.control_slots} * shape.slot_bytes;
+  auto slots = mem::RegisteredRegion::allocate(registrar_, bytes, mem::Access::receive, ground_.placement);
+  auto lane = std::make_unique<Lane>(pool_.lease(), std::move(slots), shape, epoch);
+  queues_.set(lane->queue().number(), channel);
+  channel.prepare(std::move(lane));
+  if (const int problem = channel.lane().post_all_receives(); problem != 0) {
+    throw Error(ErrorCode::device_failure, "receives can't be posted: " + std::generic_category().message(problem));
+  }
+}
+
 void Engine::carry_out(const control::step::Prepare& step) {
   Channel* channel = channel_of(step.connection);
   if (channel == nullptr) {
@@ -79,18 +94,7 @@ void Engine::carry_out(const control::step::Prepare& step) {
   }
   (void)give_lane_back(*channel, nullptr);  // an attempt that was lost has used it up
   try {
-    const ReceiveShape shape{.depth = config_.rc.receive_depth,
-                             .control_slots = config_.rc.control_slots,
-                             .slot_bytes = slot_bytes_for(config_.eager.max_bytes),
-                             .repost_batch = config_.rc.repost_batch};
-    const std::size_t bytes = std::size_t{shape.depth + shape.control_slots} * shape.slot_bytes;
-    auto slots = mem::RegisteredRegion::allocate(registrar_, bytes, mem::Access::receive, ground_.placement);
-    auto lane = std::make_unique<Lane>(pool_.lease(), std::move(slots), shape, first_epoch);
-    queues_.set(lane->queue().number(), *channel);
-    channel->prepare(std::move(lane));
-    if (const int problem = channel->lane().post_all_receives(); problem != 0) {
-      throw Error(ErrorCode::device_failure, "receives can't be posted: " + std::generic_category().message(problem));
-    }
+    prepare_lane(*channel, first_epoch);
     connector_.queue_pair_prepared(step.connection, offer_of(*channel));
   } catch (const Error& error) {
     const auto reason = error.code() == ErrorCode::no_space || error.code() == ErrorCode::permission
@@ -143,23 +147,25 @@ qp::RcConnection Engine::connection_of(const Channel& channel, const control::Ag
           .rnr_retries = rnr_retries(config_.rc.rnr_retry_count)};
 }
 
+void Engine::connect_lane(Channel& channel, const control::Agreement& agreement) {
+  const qp::RcConnection connection = connection_of(channel, agreement);
+  qp::ReliableQueue& queue = channel.lane().queue();
+  queue.connect_to_rtr(connection);
+  queue.connect_to_rts(connection);
+  const SendShape shape{
+      .depth = agreement.credits, .control_slots = agreement.control_credits, .eager_bytes = agreement.eager_max_bytes};
+  refuse_useless(shape);
+  const std::size_t bytes = std::size_t{shape.depth + shape.control_slots} * slot_bytes_for(shape.eager_bytes);
+  channel.lane().open(mem::RegisteredRegion::allocate(registrar_, bytes, mem::Access::source, ground_.placement),
+                      shape);
+  channel.limit_fragments(agreement.max_message_bytes);
+}
+
 void Engine::carry_out(const control::step::Connect& step) {
   Channel* const channel = channel_of(step.connection);
   if (channel == nullptr || !channel->has_lane()) return;
   try {
-    const control::Agreement& agreement = step.agreement;
-    const qp::RcConnection connection = connection_of(*channel, agreement);
-    qp::ReliableQueue& queue = channel->lane().queue();
-    queue.connect_to_rtr(connection);
-    queue.connect_to_rts(connection);
-    const SendShape shape{.depth = agreement.credits,
-                          .control_slots = agreement.control_credits,
-                          .eager_bytes = agreement.eager_max_bytes};
-    refuse_useless(shape);
-    const std::size_t bytes = std::size_t{shape.depth + shape.control_slots} * slot_bytes_for(shape.eager_bytes);
-    channel->lane().open(mem::RegisteredRegion::allocate(registrar_, bytes, mem::Access::source, ground_.placement),
-                         shape);
-    channel->limit_fragments(agreement.max_message_bytes);
+    connect_lane(*channel, step.agreement);
     connector_.queue_pair_connected(step.connection);
   } catch (const Error& error) {
     connector_.give_up(step.connection, control::RefusalReason::device_failed, error.what());
@@ -193,6 +199,8 @@ void Engine::carry_out(const control::step::Opened& step) {
     channel->set_peer(step.peer_address);
     incoming_.push_back(channel);
   }
+  const control::Recovery::Limits limits{config_.recovery.attempts, config_.recovery.deadline};
+  channel->set_recovery(std::make_unique<control::Recovery>(step.role, limits, Random(random_.bits())));
   channel->open();
 }
 
@@ -224,7 +232,7 @@ void Engine::say_bye(Channel& channel) {
 void Engine::shut(Channel& channel, Status status, std::string sentence) {
   if (channel.state() == ChannelState::closed) return;
   take_what_has_come(channel);
-  if (channel.broken() && channel.broken_cause_ == Channel::Cause::known) {
+  if (channel.broken() && channel.broken_cause_ != Channel::Cause::consequence) {
     // The device knows better than the peer's farewell why this is the end.
     status = channel.broken_status_;
     sentence = channel.broken_text_;
@@ -233,7 +241,14 @@ void Engine::shut(Channel& channel, Status status, std::string sentence) {
   connections_.erase(channel.connection().value);
   if (status != Status::ok && status != Status::peer_gone) connector_.close(channel.connection());
   std::erase(write_queues_, &channel);
-  const bool with_device = give_lane_back(channel, &channel);
+  std::erase(recovering_, &channel);
+  bool with_device = give_lane_back(channel, &channel);
+  for (auto& [number, draining] : draining_) {
+    if (draining.suspended != &channel) continue;
+    draining.suspended = nullptr;
+    draining.closed = &channel;
+    with_device = true;
+  }
   channel.shut(status, std::move(sentence));
   if (!with_device) channel.retired();
 }
@@ -255,9 +270,11 @@ void Engine::retire_queue_pairs() {
   for (const qp::Retired& retired : pool_.progress(now_)) {
     const auto found = draining_.find(retired.number.value);
     if (found == draining_.end()) continue;
-    if (found->second.closed != nullptr) found->second.closed->retired();
+    const Draining draining = std::move(found->second);
     draining_.erase(found);
     if (!retired.reason.empty()) log().debug("queue pair {}: {}", retired.number.value, retired.reason);
+    if (draining.closed != nullptr) draining.closed->retired();
+    if (draining.suspended != nullptr) recover(*draining.suspended, draining.suspended->recovery().on_drained(now_));
   }
 }
 

@@ -115,8 +115,9 @@ unsigned Engine::progress() {
   if (connector_.has_work(now_)) carry_out_control();
   // 4. What channels have to send: queued requests, grants, credits.
   if (!touched_.empty()) push_touched();
-  // 5. Queue pairs that have been given back.
+  // 5. Queue pairs that have been given back, and channels that wait for another.
   if (!draining_.empty()) retire_queue_pairs();
+  if (!recovering_.empty()) tick_recoveries();
 
   return events + static_cast<unsigned>(requests_.ended() + receives_.ended() - ended_before);
 }
@@ -151,7 +152,9 @@ void Engine::on_completion(const qp::WorkCompletion& completion) {
 // Without completions nothing ends by itself any more.
 void Engine::break_off_all() {
   for (const auto& channel : channels_) {
-    if (channel->has_lane()) channel->break_off(Status::device_failed, "the completion queue can't be polled any more");
+    if (!channel->has_lane()) continue;
+    channel->break_off(Status::device_failed, "the completion queue can't be polled any more",
+                       Channel::Cause::hopeless);
   }
 }
 
@@ -161,7 +164,7 @@ void Engine::push_touched() {
   while (Channel* channel = now.pop_front()) {
     channel->is_touched = false;
     channel->push();
-    if (channel->broken()) shut(*channel, channel->broken_status_, channel->broken_text_);
+    if (channel->broken()) fail(*channel);
   }
 }
 
@@ -304,7 +307,9 @@ bool Engine::arm() {
 }
 
 Time Engine::next_deadline() const noexcept {
-  return std::min(connector_.next_deadline(), pool_.deadline());
+  Time next = std::min(connector_.next_deadline(), pool_.deadline());
+  for (const Channel* channel : recovering_) next = std::min(next, channel->recovery_->next_tick());
+  return next;
 }
 
 const WorkerCounters& Engine::counters() {

@@ -122,9 +122,24 @@ class Engine {
   void carry_out(const control::step::Connect& step);
   void carry_out(const control::step::TakeOver& step);
   void carry_out(const control::step::Opened& step);
+  void carry_out(const control::step::Recover& step);
   void carry_out(const control::step::Closed& step);
   void carry_out(const control::step::Refused& step);
   void retire_queue_pairs();
+  // A queue pair in INIT with all its receives posted, and what its channel has done with it. Throw Error.
+  void prepare_lane(Channel& channel, std::uint32_t epoch);
+  void connect_lane(Channel& channel, const control::Agreement& agreement);
+  // recovering.cpp
+  [[nodiscard]] bool can_recover(const Channel& channel) const noexcept;
+  void fail(Channel& channel);
+  void recover(Channel& channel, const control::RecoveryActions& actions);
+  void carry_out(Channel& channel, const control::recovery::Drain& action);
+  void carry_out(Channel& channel, const control::recovery::Prepare& action);
+  void carry_out(Channel& channel, const control::recovery::Connect& action);
+  void carry_out(Channel& channel, const control::recovery::Say& action);
+  void carry_out(Channel& channel, const control::recovery::Resume& action);
+  void carry_out(Channel& channel, const control::recovery::Lose& action);
+  void tick_recoveries();
   void shut(Channel& channel, Status status, std::string sentence);
   bool give_lane_back(Channel& channel, Channel* closed);
   [[nodiscard]] Channel& make_channel(std::string peer);
@@ -156,6 +171,7 @@ class Engine {
   struct Draining {
     std::unique_ptr<Lane> lane;
     Channel* closed = nullptr;
+    Channel* suspended = nullptr;  // which gets another when this one has been drained
   };
   std::unordered_map<std::uint32_t, Draining> draining_;
   qp::CompletionQueue completions_;
@@ -178,6 +194,7 @@ class Engine {
   std::vector<Channel*> write_queues_;
   bool warned_of_write_queues_ = false;
   std::deque<Channel*> incoming_;
+  std::vector<Channel*> recovering_;
   IntrusiveList<Channel, &Channel::touched> touched_;
   WorkerCounters counters_;
 };

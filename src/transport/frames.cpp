@@ -22,7 +22,7 @@ template <typename Body>
 }  // namespace
 
 void Channel::on_received(std::uint32_t slot, std::uint32_t bytes) {
-  if (state_ == ChannelState::connecting) [[unlikely]]
+  if (state_ == ChannelState::connecting || suspended_) [[unlikely]]
     return early_.push_back({slot, bytes});
   if (deaf_) return;
   if (!lane_->has_receive_slot(slot)) return violate("a completion of a receive that was not posted");
@@ -140,8 +140,10 @@ void Channel::on_write_queue(const WriteQueueOffer& offer) {
 
 void Channel::violate(const char* what) {
   deaf_ = true;
-  break_off(Status::device_failed, std::string("the peer's library broke the protocol: ") + what +
-                                       "; is it of the same version, and its memory intact?");
+  break_off(Status::device_failed,
+            std::string("the peer's library broke the protocol: ") + what +
+                "; is it of the same version, and its memory intact?",
+            Cause::hopeless);
 }
 
 }  // namespace verbatim::transport

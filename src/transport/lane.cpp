@@ -70,6 +70,27 @@ int Lane::send_credit(FrameFlag flags) {
   return post(qp::WorkKind::control, frame, sizeof(FrameHeader));
 }
 
+std::vector<const FrameHeader*> Lane::frames_on_the_way() const {
+  std::vector<const FrameHeader*> frames;
+  const std::uint32_t in_slots = frames_sent_ - frames_consumed_by_peer_;
+  for (std::uint32_t back = in_slots; back != 0; --back) {
+    const std::uint32_t slot = (next_send_slot_ + send_shape_.depth - back) % send_shape_.depth;
+    frames.push_back(
+        reinterpret_cast<const FrameHeader*>(send_region_.address() + std::size_t{slot} * send_slot_bytes_));
+  }
+  for (std::uint32_t line = lines_consumed_by_peer_; line != lines_written_;) {
+    const auto* frame =
+        reinterpret_cast<const FrameHeader*>(mirror_.address() + std::size_t{line & (lines_ - 1)} * line_bytes);
+    if (is_sequenced(frame->kind)) frames.push_back(frame);
+    const auto bytes = static_cast<std::uint32_t>(sizeof(FrameHeader)) + frame->length;
+    line = next_record(line + lines_of_record(bytes), lines_, longest_record_);
+  }
+  std::ranges::sort(frames, [this](const FrameHeader* one, const FrameHeader* other) {
+    return next_sequence_ - one->sequence > next_sequence_ - other->sequence;
+  });
+  return frames;
+}
+
 void Lane::open_reader(mem::RegisteredRegion ring) {
   ring_ = std::move(ring);
   const auto lines = std::bit_floor(static_cast<std::uint32_t>(ring_.bytes() / line_bytes));

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/config/check.hpp"
 #include "mem/region.hpp"
@@ -112,6 +113,16 @@ class Lane {
   // Posts what has been given back and waits for a batch.
   [[nodiscard]] int repost();
 
+  // -- recovery ----------------------------------------------------------------------------------------------------
+  // Goes on with another lane's count of frames, where that was taken away. Before anything is sent.
+  void continue_at(std::uint32_t next_sequence, std::uint32_t expected_sequence) noexcept {
+    next_sequence_ = next_sequence;
+    expected_sequence_ = expected_sequence;
+  }
+  // The sequenced frames that the peer is not known to have taken, in order. They lie in this lane's memory.
+  [[nodiscard]] std::vector<const FrameHeader*> frames_on_the_way() const;
+
+  [[nodiscard]] std::uint32_t next_sequence() const noexcept { return next_sequence_; }
   [[nodiscard]] std::uint32_t expected_sequence() const noexcept { return expected_sequence_; }
   void on_sequenced() noexcept { ++expected_sequence_; }
   // The credits in a frame's header: older ones than we know say nothing new. False: they can't be.

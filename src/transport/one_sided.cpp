@@ -74,24 +74,29 @@ bool Channel::post_fragments(RequestState& request, std::uint32_t most_on_the_wa
     if (broken_ || fragment_count_ >= most_on_the_way || queue.send_slots_free() == 0) return false;
     const std::uint64_t left = request.moving_bytes - request.posted_bytes;
     const auto bytes = static_cast<std::uint32_t>(std::min(left, fragment_bytes_));
-    const qp::RemotePlace place{request.remote_address + request.posted_bytes, RKey{request.remote_rkey}};
-    const qp::Segment segment{request.buffer + request.posted_bytes, bytes,
-                              request.leased ? request.lease.lkey() : LKey{}};
-    const std::uint32_t ordinal = queue.next_ordinal();
-    const std::span<const qp::Segment> segments(&segment, 1);
-    const int problem = request.kind == RequestKind::get
-                            ? queue.post_read(lane_->epoch(), segments, place, qp::Signal::yes)
-                            : queue.post_write(lane_->epoch(), segments, place, qp::Signal::yes,
-                                               request.leased ? qp::Inline::no : qp::Inline::yes);
-    if (problem != 0) {
-      refused_post(problem);
-      return false;
-    }
-    const auto last = (first_fragment_ + fragment_count_) % static_cast<std::uint32_t>(fragments_.size());
-    fragments_[last] = {ordinal, bytes, &request};
-    ++fragment_count_;
+    if (!post_fragment(request, request.posted_bytes, bytes)) return false;
     request.posted_bytes += bytes;
   }
+  return true;
+}
+
+bool Channel::post_fragment(RequestState& request, std::uint64_t offset, std::uint32_t bytes) {
+  qp::ReliableQueue& queue = lane_->queue();
+  const qp::RemotePlace place{request.remote_address + offset, RKey{request.remote_rkey}};
+  const qp::Segment segment{request.buffer + offset, bytes, request.leased ? request.lease.lkey() : LKey{}};
+  const std::uint32_t ordinal = queue.next_ordinal();
+  const std::span<const qp::Segment> segments(&segment, 1);
+  const int problem = request.kind == RequestKind::get
+                          ? queue.post_read(lane_->epoch(), segments, place, qp::Signal::yes)
+                          : queue.post_write(lane_->epoch(), segments, place, qp::Signal::yes,
+                                             request.leased ? qp::Inline::no : qp::Inline::yes);
+  if (problem != 0) {
+    refused_post(problem);
+    return false;
+  }
+  const auto last = (first_fragment_ + fragment_count_) % static_cast<std::uint32_t>(fragments_.size());
+  fragments_[last] = {ordinal, bytes, lane_->next_sequence(), offset, &request};
+  ++fragment_count_;
   return true;
 }
 
@@ -108,7 +113,8 @@ void Channel::on_send_failed(qp::CompletionStatus status) {
     case qp::CompletionStatus::flushed:
       return break_off(Status::device_failed, std::move(sentence), Cause::consequence);
     case qp::CompletionStatus::remote_access:
-      return break_off(Status::remote_access, std::move(sentence) + "; a region of the peer is gone, or smaller");
+      return break_off(Status::remote_access, std::move(sentence) + "; a region of the peer is gone, or smaller",
+                       Cause::hopeless);
     case qp::CompletionStatus::retries_exceeded:
       return break_off(Status::device_failed,
                        std::move(sentence) + "; the peer did not answer for rc.ack_timeout, rc.retry_count + 1 times");
@@ -123,15 +129,18 @@ void Channel::on_fragments_done(std::uint32_t ordinal) {
     const Fragment& oldest = fragments_[first_fragment_];
     const std::uint32_t behind = (ordinal - oldest.ordinal) & qp::WorkId::slot_mask;
     if (behind > qp::WorkId::slot_mask / 2) return;
-    RequestState& request = *oldest.request;
-    request.moved_bytes += oldest.bytes;
     first_fragment_ = (first_fragment_ + 1) % static_cast<std::uint32_t>(fragments_.size());
     --fragment_count_;
-    if (request.stage == RequestStage::landing && request.moved_bytes == request.moving_bytes) {
-      landing_.remove(request);
-      end(request, Outcome::delivered, Status::ok);
-    }
+    on_fragment_done(*oldest.request, oldest.bytes);
   }
+}
+
+void Channel::on_fragment_done(RequestState& request, std::uint32_t bytes) {
+  request.moved_bytes += bytes;
+  ++fragments_done_;
+  if (request.stage != RequestStage::landing || request.moved_bytes != request.moving_bytes) return;
+  landing_.remove(request);
+  end(request, Outcome::delivered, Status::ok);
 }
 
 }  // namespace verbatim::transport

@@ -6,7 +6,9 @@ namespace verbatim::transport {
 
 // In the order of what others wait for most.
 void Channel::push() {
-  if ((state_ != ChannelState::open && state_ != ChannelState::closing) || broken_) return;
+  if ((state_ != ChannelState::open && state_ != ChannelState::closing) || broken_ || suspended_) return;
+  // 0. What was under way when a queue pair failed.
+  if (replaying_ && !replay()) return settle_credits();
   // 1. Grants, and the answers to atomics: the peer waits for them.
   while (!broken_ && !granting_.empty() && grant(*granting_.front())) {
   }
@@ -28,8 +30,8 @@ void Channel::push() {
 }
 
 bool Channel::has_something_to_push() const noexcept {
-  return owes_answer_ || !queued_.empty() || !granting_.empty() || !moving_.empty() || !waiting_.empty() ||
-         reply_count_ != 0 || lane_->owes_credit() ||
+  return owes_answer_ || replaying_ || !queued_.empty() || !granting_.empty() || !moving_.empty() ||
+         !waiting_.empty() || reply_count_ != 0 || lane_->owes_credit() ||
          (!write_queue_offered_ && counters_.messages_received >= engine_.promote_after());
 }
 
@@ -98,7 +100,8 @@ bool Channel::send_eager(RequestState& request) {
 }
 
 void Channel::update_eager() noexcept {
-  const bool may = state_ == ChannelState::open && queued_.empty() && !peer_headers_only_ && !broken_;
+  const bool may =
+      state_ == ChannelState::open && queued_.empty() && !peer_headers_only_ && !broken_ && !suspended_ && !replaying_;
   eager_below_ = may ? std::uint64_t{lane_->eager_bytes()} + 1 : 0;
 }
 

@@ -40,6 +40,7 @@ constexpr Table table_table[] = {
     {"matching", "Messages and receives that look for each other."},
     {"memory", "Where queues and buffers lie, and how they are registered."},
     {"worker", "How threads make progress."},
+    {"recovery", "What becomes of a channel whose queue pair fails."},
     {"bootstrap", "How peers find each other, over TCP."},
 };
 
@@ -170,6 +171,15 @@ constexpr Knob knob_table[] = {
      between(0, most_hardware_threads - 1), Unit::none,
      "Hardware thread that the progress thread is pinned to; auto takes one of the device's NUMA node that the process "
      "may use, another for each worker. Set it where cores are assigned by hand, to one that nothing else uses."},
+    {"recovery", "enabled", [](Config& c) -> Member { return &c.recovery.enabled; }, anything, Unit::none,
+     "Whether a channel goes on with another queue pair when its own fails, with nothing lost, doubled or reordered. "
+     "Turn it off to see failures at once; then the channel closes with the reason."},
+    {"recovery", "attempts", [](Config& c) -> Member { return &c.recovery.attempts; }, between(1, 1000), Unit::none,
+     "Queue pairs that may fail one after the other, without anything moved in between, before the channel is given "
+     "up. Raise it where links flap for long."},
+    {"recovery", "deadline", [](Config& c) -> Member { return &c.recovery.deadline; }, deadlines, Unit::nanoseconds,
+     "How long a channel may be without a working queue pair before it is given up. Raise it above the longest outage "
+     "that a job is to survive."},
     {"bootstrap", "host", [](Config& c) -> Member { return &c.bootstrap.host; }, between(0, most_host), Unit::none,
      "Address that connections are taken at; empty takes them at every one. Set it to keep strangers of other networks "
      "out."},

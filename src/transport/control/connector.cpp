@@ -80,6 +80,11 @@ void Connector::give_up(ConnectionId id, RefusalReason reason, const std::string
   forget(*connection);
 }
 
+void Connector::send(ConnectionId id, Epoch epoch, const decltype(Message::content)& content) {
+  if (const Connection* connection = find(id))
+    links_.send(connection->link, encode({connection->session, epoch, content}));
+}
+
 void Connector::close(ConnectionId id) {
   Connection* connection = find(id);
   if (connection == nullptr) return;
@@ -236,6 +241,8 @@ void Connector::carry_out(LinkId link, const Actions& actions) {
             on_connect(talk, what.agreement);
           } else if constexpr (std::is_same_v<What, Opened>) {
             on_opened(talk);
+          } else if constexpr (std::is_same_v<What, Recover>) {
+            on_recover(talk, what.message);
           } else {
             on_ended(link, what);
           }
@@ -344,6 +351,12 @@ void Connector::on_opened(const Talk& talk) {
   connection.hold_until = now_ + (certain ? settings_.connect_timeout : longest_doubt);
 }
 
+void Connector::on_recover(const Talk& talk, const Message& message) {
+  Connection& connection = connections_.at(talk.connection);
+  if (!connection.shown) show(connection);
+  steps_.emplace_back(step::Recover{connection.id, message});
+}
+
 bool Connector::may_be_dialled_too(const Connection& incoming) {
   if (incoming.dialled) return false;
   const std::string& address = talk_of(incoming)->handshake.peer().address;
@@ -371,7 +384,8 @@ void Connector::show(Connection& connection) {
                                    .session = connection.session,
                                    .peer = handshake.peer(),
                                    .peer_address = connection.peer_address,
-                                   .incoming = !connection.dialled});
+                                   .incoming = !connection.dialled,
+                                   .role = handshake.role()});
 }
 
 void Connector::show_what_was_held() {

@@ -51,8 +51,14 @@ struct Opened {
   Agreement agreement;
   Session session;
   Hello peer;
-  std::string peer_address;  // as dialled, or where the link came from
-  bool incoming = false;     // the peer dialled, and no dial of ours took it over
+  std::string peer_address;   // as dialled, or where the link came from
+  bool incoming = false;      // the peer dialled, and no dial of ours took it over
+  Role role = Role::dialler;  // in the handshake
+};
+// What the peer of an open connection says while one of its queue pairs is replaced; for its Recovery.
+struct Recover {
+  ConnectionId connection;
+  Message message;
 };
 // A peer that was turned away before it had a connection, for the log.
 struct Refused {
@@ -67,7 +73,8 @@ struct Closed {
   bool was_open = false;
 };
 }  // namespace step
-using Step = std::variant<step::Prepare, step::Connect, step::TakeOver, step::Opened, step::Closed, step::Refused>;
+using Step = std::variant<step::Prepare, step::Connect, step::TakeOver, step::Opened, step::Recover, step::Closed,
+                          step::Refused>;
 
 class Connector {
  public:
@@ -94,6 +101,8 @@ class Connector {
   void queue_pair_connected(ConnectionId connection);
   // Ends a connection that is not open; the peer is told the sentence. No Closed step follows.
   void give_up(ConnectionId connection, RefusalReason reason, const std::string& sentence);
+  // To the peer of an open connection, in `epoch`.
+  void send(ConnectionId connection, Epoch epoch, const decltype(Message::content)& content);
   // Ends an open connection in good order (bye), or one that is not open (canceled). No Closed step follows.
   void close(ConnectionId connection);
 
@@ -145,6 +154,7 @@ class Connector {
   void ask_for_queue_pair(Connection& connection, LinkId link, Talk& talk);
   void on_connect(const Talk& talk, const Agreement& agreement);
   void on_opened(const Talk& talk);
+  void on_recover(const Talk& talk, const Message& message);
   void show(Connection& connection);
   void show_what_was_held();
   [[nodiscard]] bool may_be_dialled_too(const Connection& incoming);

@@ -187,6 +187,9 @@ Actions Handshake::receive(const Message& message, Time now) {
         {RefusalReason::violation, Session{},
          fmt::format("a message of session {:016x} on the link of {:016x}", message.session.value, session_.value)});
   }
+  if (std::holds_alternative<Rehandshake>(message.content) || std::holds_alternative<Reconnected>(message.content)) {
+    return receive_of_recovery(message);
+  }
   if (message.epoch != epoch_) {
     return give_up({RefusalReason::violation, Session{},
                     fmt::format("a message of epoch {} in epoch {}", message.epoch.value, epoch_.value)});
@@ -198,6 +201,8 @@ Actions Handshake::receive(const Message& message, Time now) {
           return on_refusal(content);
         } else if constexpr (std::is_same_v<Content, Bye>) {
           return on_bye();
+        } else if constexpr (std::is_same_v<Content, Rehandshake> || std::is_same_v<Content, Reconnected>) {
+          return {};
         } else if (!expected(content)) {
           return give_up({RefusalReason::violation, Session{},
                           fmt::format("{} came to the {} while it was {}", name_of(content),
@@ -207,6 +212,13 @@ Actions Handshake::receive(const Message& message, Time now) {
         }
       },
       message.content);
+}
+
+Actions Handshake::receive_of_recovery(const Message& message) {
+  if (state_ != HandshakeState::open) {
+    return give_up({RefusalReason::violation, Session{}, "a channel is to be brought back that is not open yet"});
+  }
+  return {Recover{message}};
 }
 
 bool Handshake::expected(const Hello&) const {

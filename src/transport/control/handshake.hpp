@@ -59,13 +59,16 @@ struct ConnectQueuePair {    // to RTR, then to RTS; answer with on_queue_pair_c
   Agreement agreement;
 };
 struct Opened {};
+struct Recover {  // the peer's part in bringing the open channel back (recovery.hpp)
+  Message message;
+};
 struct Ended {                 // last action. What was prepared is the owner's to give back, and the link to close.
   Status status = Status::ok;  // ok: the peer said bye
   std::string sentence;
   bool retry = false;                // the link was lost before the peer can have opened: dial again
   std::optional<Session> crossed{};  // the peer's own dial goes on instead of this one
 };
-using Action = std::variant<SendFrame, PrepareQueuePair, ConnectQueuePair, Opened, Ended>;
+using Action = std::variant<SendFrame, PrepareQueuePair, ConnectQueuePair, Opened, Recover, Ended>;
 using Actions = std::vector<Action>;
 
 class Handshake {
@@ -106,6 +109,7 @@ class Handshake {
   Handshake(const Settings& settings, Role role, HandshakeState state, Session session, Time deadline);
 
   [[nodiscard]] Actions receive(const Message& message, Time now);
+  [[nodiscard]] Actions receive_of_recovery(const Message& message);
   // Whether a message has its place in this state.
   [[nodiscard]] bool expected(const Hello& hello) const;
   [[nodiscard]] bool expected(const ConnectRequest& request) const;

@@ -96,6 +96,10 @@ struct Encoder {
   ControlFrame operator()(ReadyAck) const { return (*this)(MessageKind::ready_ack, Empty{}); }
   ControlFrame operator()(const Refusal& refusal) const { return (*this)(MessageKind::refuse, to_wire(refusal)); }
   ControlFrame operator()(Bye) const { return (*this)(MessageKind::bye, Empty{}); }
+  ControlFrame operator()(const Rehandshake& again) const {
+    return (*this)(MessageKind::rehandshake, wire::Rehandshake{to_wire(again.offer), again.next_expected, 0});
+  }
+  ControlFrame operator()(Reconnected) const { return (*this)(MessageKind::reconnected, Empty{}); }
 };
 
 // ---- from bytes
@@ -181,6 +185,12 @@ Problem read(const wire::Offer& in, ConnectAccept& accept) {
   return read(in, accept.offer);
 }
 
+Problem read(const wire::Rehandshake& in, Rehandshake& again) {
+  if (in.reserved != 0) return "reserved bytes that are not 0";
+  again.next_expected = in.next_expected;
+  return read(in.offer, again.offer);
+}
+
 Problem read(const wire::Refusal& in, Refusal& refusal) {
   const std::string_view field(in.sentence, sizeof(in.sentence));
   if (Problem problem = check_text("a sentence", field, in.sentence_length); !problem.empty()) return problem;
@@ -195,8 +205,9 @@ Problem read(const wire::Refusal& in, Refusal& refusal) {
   return {};
 }
 
-constexpr std::array<const char*, 8> kind_names = {"",      "hello",     "connect_request", "connect_accept",
-                                                   "ready", "ready_ack", "refuse",          "bye"};
+constexpr std::array<const char*, 10> kind_names = {
+    "",       "hello", "connect_request", "connect_accept", "ready", "ready_ack",
+    "refuse", "bye",   "rehandshake",     "reconnected"};
 
 Undecodable violation(const std::string& what) {
   return {RefusalReason::violation, "control message: " + what};
@@ -278,6 +289,10 @@ std::variant<Message, Undecodable> decode(std::span<const std::byte> frame) {
       return decode_body<wire::Refusal, Refusal>(header, body);
     case MessageKind::bye:
       return decode_body<Empty, Bye>(header, body);
+    case MessageKind::rehandshake:
+      return decode_body<wire::Rehandshake, Rehandshake>(header, body);
+    case MessageKind::reconnected:
+      return decode_body<Empty, Reconnected>(header, body);
   }
   return violation(fmt::format("kind {}, which is unknown", header.kind));
 }

@@ -15,7 +15,7 @@
 namespace verbatim::transport::control {
 
 // Of the control messages. Another one is refused; the first 8 bytes of every message stay as they are for good.
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 
 using ControlFrame = std::vector<std::byte>;
 
@@ -25,8 +25,10 @@ enum class MessageKind : std::uint8_t {
   connect_accept,  // sent in RTS
   ready,           // the dialler is in RTS too
   ready_ack,
-  refuse,  // ends the handshake
-  bye,     // ends an open channel in good order
+  refuse,       // ends the handshake
+  bye,          // ends an open channel in good order
+  rehandshake,  // the queue pair of an open channel has failed, and this is the next
+  reconnected,  // … which is in RTS
 };
 
 struct Hello {
@@ -71,11 +73,20 @@ struct ReadyAck {
 struct Bye {
   friend bool operator==(Bye, Bye) = default;
 };
+// These two carry the epoch that they begin; all others the first.
+struct Rehandshake {
+  Offer offer;
+  std::uint32_t next_expected = 0;  // sequence of the first frame that the sender has not taken
+  friend bool operator==(const Rehandshake&, const Rehandshake&) = default;
+};
+struct Reconnected {
+  friend bool operator==(Reconnected, Reconnected) = default;
+};
 
 struct Message {
   Session session;
   Epoch epoch;
-  std::variant<Hello, ConnectRequest, ConnectAccept, Ready, ReadyAck, Refusal, Bye> content;
+  std::variant<Hello, ConnectRequest, ConnectAccept, Ready, ReadyAck, Refusal, Bye, Rehandshake, Reconnected> content;
   friend bool operator==(const Message&, const Message&) = default;
 };
 

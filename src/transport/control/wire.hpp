@@ -58,6 +58,12 @@ struct Offer {
   std::uint8_t reserved[7];
 };
 
+struct Rehandshake {
+  Offer offer;
+  std::uint32_t next_expected;
+  std::uint32_t reserved;
+};
+
 inline constexpr std::size_t sentence_capacity = 240;
 struct Refusal {
   std::uint64_t winner;
@@ -70,9 +76,11 @@ struct Refusal {
 static_assert(sizeof(Header) == 24 && offsetof(Header, bytes) == 8);
 static_assert(sizeof(Hello) == 88 && offsetof(Hello, address) == 24);
 static_assert(sizeof(Offer) == 64 && offsetof(Offer, queue_pair) == 24 && offsetof(Offer, lid) == 48);
+static_assert(sizeof(Rehandshake) == 72);
 static_assert(sizeof(Refusal) == 256 && offsetof(Refusal, sentence) == 16);
 template <typename T>
 inline constexpr bool no_padding = std::is_trivially_copyable_v<T>&& std::has_unique_object_representations_v<T>;
-static_assert(no_padding<Header> && no_padding<Hello> && no_padding<Offer> && no_padding<Refusal>);
+static_assert(no_padding<Header> && no_padding<Hello> && no_padding<Offer> && no_padding<Refusal> &&
+              no_padding<Rehandshake>);
 
 }  // namespace verbatim::transport::control::wire

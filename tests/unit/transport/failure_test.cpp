@@ -2,14 +2,11 @@
 // left alone from then on.
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "cluster.hpp"
-#include "payload.hpp"
-#include "transport/remote_region.hpp"
+#include "traffic.hpp"
 
 namespace verbatim::transport::test {
 namespace {
@@ -17,110 +14,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// A small device's worth, so that everything waits for everything.
-[[nodiscard]] Config crowded_config(bool write_queue) {
-  Config config = Cluster::plain_config();
-  config.rc.receive_depth = 8;
-  config.rc.send_depth = 16;
-  config.rc.signal_interval = 4;
-  config.rc.repost_batch = 2;
-  config.eager.max_bytes = 512;
-  config.rendezvous.fragment_bytes = 4096;
-  config.rendezvous.fragments = 4;
-  if (write_queue) {
-    config.write_queue.enabled = Switch::on;
-    config.write_queue.promote_after = 1;
-    config.write_queue.bytes = 8192;
-  }
-  return config;
-}
-
-constexpr std::uint64_t slot_bytes = 64 * 1024;
-constexpr std::uint64_t slots = 8;
-constexpr Tag notice{std::uint64_t{1} << 40};  // of puts
-constexpr std::byte untouched{0xee};
-constexpr std::byte taken_back{0xdd};
-
-// One end: what it has under way, and the memory that its peer reads and writes.
-struct Side {
-  struct Operation {
-    std::string what;
-    Request request;
-    Bytes memory;    // the caller's buffer
-    Bytes expected;  // in it, if the request ends well; of a source nothing
-    bool ended = false;
-    Bytes at_end;  // what a target held then
-  };
-
-  explicit Side(Node& its_node) : node(&its_node), shared(slots * slot_bytes + 64) {
-    region = node->engine->register_memory(shared.data(), shared.size());
-    node->engine->remember_region(region);
-  }
-  [[nodiscard]] RemoteRegion remote() const {
-    return RemoteRegionAccess::make(reinterpret_cast<std::uintptr_t>(shared.data()), shared.size(),
-                                    region.rkey().value);
-  }
-  Operation& add(std::string what, Bytes memory, Bytes expected = {}) {
-    return operations.emplace_back(std::move(what), Request(), std::move(memory), std::move(expected));
-  }
-  // Takes buffers back as their requests end.
-  [[nodiscard]] bool all_ended() {
-    bool all = true;
-    for (Operation& operation : operations) {
-      if (!operation.ended && operation.request.done()) {
-        operation.ended = true;
-        if (operation.request.ok() && !operation.expected.empty()) {
-          EXPECT_EQ(operation.memory, operation.expected) << operation.what;
-        }
-        if (operation.what.starts_with("send") || operation.what.starts_with("put")) {
-          std::ranges::fill(operation.memory, taken_back);
-        }
-        operation.at_end = operation.memory;
-      }
-      all = all && operation.ended;
-    }
-    return all;
-  }
-  void expect_left_alone() const {
-    for (const Operation& operation : operations) {
-      EXPECT_TRUE(operation.memory == operation.at_end) << operation.what << ": touched after its end";
-    }
-  }
-
-  Node* node;
-  Channel* channel = nullptr;
-  Bytes shared;
-  mem::RegisteredRegion region;
-  std::deque<Operation> operations;
-};
-
-// Both sides do everything at once.
-void start_everything(Side& side, Side& peer, std::uint64_t seed) {
-  const auto tag = [&](std::uint64_t i) { return seed * 1000 + i; };
-  constexpr std::size_t sizes[] = {0, 8, 512, 513, 30'000, 200'000};
-  for (std::uint64_t i = 0; i < 36; ++i) {
-    const std::size_t bytes = sizes[i % std::size(sizes)];
-    Side::Operation& receive =
-        peer.add("receive " + std::to_string(bytes), Bytes(bytes, untouched), pattern(bytes, tag(i)));
-    if (i % 5 != 4) {
-      receive.request =
-          peer.node->engine->receive(receive.memory.data(), bytes, Tag{tag(i)}, exact_tag, peer.channel->id());
-    }
-    Side::Operation& send = side.add("send " + std::to_string(bytes), pattern(bytes, tag(i)));
-    send.request = side.channel->send(send.memory.data(), bytes, Tag{tag(i)});
-    if (i < slots / 2) {
-      Side::Operation& put = side.add("put", pattern(slot_bytes - 3, tag(i)));
-      put.request = side.channel->put(put.memory.data(), put.memory.size(), peer.remote(), i * slot_bytes, notice);
-      Side::Operation& get = side.add("get", Bytes(slot_bytes, untouched), Bytes(slot_bytes, std::byte{0}));
-      get.request =
-          side.channel->get(get.memory.data(), get.memory.size(), peer.remote(), (slots / 2 + i) * slot_bytes);
-    }
-    Side::Operation& add = side.add("fetch_add", {});
-    add.request = side.channel->atomic(RequestKind::fetch_add, {.operand = 1}, peer.remote(), slots * slot_bytes);
-  }
-  side.add("flush", {}).request = side.channel->flush();
-}
 
 struct Kill {
   bool write_queue;
@@ -134,7 +27,8 @@ TEST_P(QueuePairKilled, UnderTrafficEndsEveryRequestOnceAndANewChannelWorks) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     Cluster cluster(seed);
-    const Config config = crowded_config(GetParam().write_queue);
+    Config config = crowded_config(GetParam().write_queue);
+    config.recovery.enabled = false;
     // Queue pairs that are lost would be missed.
     soft::DeviceConfig device;
     device.limits.max_qp = 2;
@@ -229,16 +123,7 @@ TEST_P(Packets, InTroubleHarmNothing) {
       start_everything(a, b, round);
       start_everything(b, a, 100 + round);
       for (Side* side : {&a, &b}) {
-        for (std::uint64_t i = 4; i < 36; i += 5) {
-          // Those that were left out: the messages are there first.
-          const std::uint64_t seed = (side == &b ? round : 100 + round) * 1000 + i;
-          const auto unmatched = std::ranges::find_if(side->operations, [&](const Side::Operation& operation) {
-            return operation.what.starts_with("receive") && operation.request.record() == nullptr && !operation.ended;
-          });
-          ASSERT_NE(unmatched, side->operations.end());
-          unmatched->request = side->node->engine->receive(unmatched->memory.data(), unmatched->memory.size(),
-                                                           Tag{seed}, exact_tag, any_source);
-        }
+        start_late_receives(*side, side == &b ? round : 100 + round);
       }
       ASSERT_TRUE(cluster.run_until(
           [&] {
@@ -254,7 +139,7 @@ TEST_P(Packets, InTroubleHarmNothing) {
         side->operations.clear();
         std::uint64_t counter = 0;
         std::memcpy(&counter, side->shared.data() + slots * slot_bytes, sizeof(counter));
-        EXPECT_EQ(counter, 36 * (round + 1));
+        EXPECT_EQ(counter, operations_per_round * (round + 1));
       }
     }
     EXPECT_EQ(a.node->counter("rnr_nak_sent") + b.node->counter("rnr_nak_sent"), 0U);
@@ -370,9 +255,11 @@ TEST(EngineGone, WithEverythingUnderWayEndsItAsCanceledAndTouchesNothingAfterwar
 
 // What is not known of a put is known of a get: its bytes are not here.
 TEST(PutsAndGets, OnTheWayWhenTheChannelFailsEndAsTheirDescriptionsSay) {
+  Config config = Cluster::plain_config();
+  config.recovery.enabled = false;
   Cluster cluster;
-  Node& a = cluster.add();
-  Node& b = cluster.add();
+  Node& a = cluster.add(config);
+  Node& b = cluster.add(config);
   Bytes shared(1 << 20);
   Bytes local(shared.size());
   const mem::RegisteredRegion region = b.engine->register_memory(shared.data(), shared.size());
