@@ -70,7 +70,7 @@ void Engine::carry_out(Channel& channel, const control::recovery::Connect& actio
 }
 
 void Engine::carry_out(Channel& channel, const control::recovery::Say& action) {
-  std::visit([&](const auto& content) { connector_.send(channel.connection(), channel.recovery().epoch(), content); },
+  std::visit([&](const auto& content) { connector_.send(channel.connection(), action.epoch, content); },
              action.content);
 }
 

@@ -110,7 +110,7 @@ RecoveryActions Recovery::on_prepared(const Offer& own, std::uint32_t next_expec
   if (state_ != RecoveryState::preparing) return {};
   own_ = own;
   state_ = RecoveryState::offered;
-  RecoveryActions actions{recovery::Say{Rehandshake{own, next_expected}}};
+  RecoveryActions actions{recovery::Say{epoch_, Rehandshake{own, next_expected}}};
   if (peer_) {
     for (RecoveryAction& action : answer_peer()) actions.push_back(std::move(action));
   }
@@ -127,7 +127,7 @@ RecoveryActions Recovery::answer_peer() {
 RecoveryActions Recovery::on_connected() {
   if (state_ != RecoveryState::connecting) return {};
   state_ = RecoveryState::readying;
-  RecoveryActions actions{recovery::Say{Reconnected{}}};
+  RecoveryActions actions{recovery::Say{epoch_, Reconnected{}}};
   if (peer_connected_) {
     for (RecoveryAction& action : resume()) actions.push_back(std::move(action));
   }

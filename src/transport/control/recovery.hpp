@@ -41,6 +41,7 @@ struct Connect {    // to RTR and RTS; answer with on_connected() or on_failure(
   Agreement agreement;
 };
 struct Say {
+  Epoch epoch;
   std::variant<Rehandshake, Reconnected> content;
 };
 struct Resume {  // send again from the frame on that the peer has not taken

@@ -48,6 +48,9 @@ class Node {
     return id;
   }
   void close(ConnectionId id) { connector_.close(id); }
+  void say(ConnectionId id, Epoch epoch, const decltype(Message::content)& content) {
+    connector_.send(id, epoch, content);
+  }
   void progress() {
     while (connector_.has_work(network_.clock.now())) {
       for (const Step& one : connector_.progress(network_.clock.now())) {
@@ -69,6 +72,7 @@ class Node {
   std::map<ConnectionId, Channel> channels;
   std::set<ConnectionId> dialled;
   std::vector<step::Refused> refused;
+  std::vector<step::Recover> heard;  // of recoveries
   std::uint32_t queue_pairs_left = 1000;
   int leased = 0;
   std::uint16_t pkey = 0xffff;
@@ -107,6 +111,7 @@ class Node {
     into = channels.at(take_over.from);
     channels.erase(take_over.from);
   }
+  void carry_out(const step::Recover& step) { heard.push_back(step); }
   void carry_out(const step::Opened& opened) {
     Channel& channel = channels.at(opened.connection);
     ASSERT_FALSE(channel.open);
@@ -194,6 +199,23 @@ TEST_F(ConnectorTest, AWorkerCanDialItself) {
   a.connect("a:1");
   run({&a});
   expect_paired(a, a, 2, "");
+}
+
+TEST_F(ConnectorTest, WhatIsSaidOfARecoveryReachesTheOtherEndInItsEpoch) {
+  Node a(network, 1, "a:1");
+  Node b(network, 2, "b:1");
+  const ConnectionId id = a.connect("b:1");
+  run({&a, &b});
+  a.say(id, Epoch{2}, Rehandshake{offer_of(50), 9});
+  a.say(id, Epoch{2}, Reconnected{});
+  run({&a, &b});
+  ASSERT_EQ(b.heard.size(), 2U);
+  const Node::Channel& at_b = b.open_channels().front();
+  for (const step::Recover& heard : b.heard) {
+    EXPECT_EQ(heard.message.epoch, Epoch{2});
+    EXPECT_EQ(heard.message.session, at_b.session);
+  }
+  EXPECT_EQ(std::get<Rehandshake>(b.heard[0].message.content).next_expected, 9U);
 }
 
 TEST_F(ConnectorTest, ByeClosesBothEndsAndFreesEverything) {

@@ -204,10 +204,10 @@ TEST(SharedSettings, EveryMemberChangesTheFingerprint) {
 TEST_F(HandshakeTest, OtherProtocolVersionsAreRefusedWithBoth) {
   dialler.carry_out(dialler.handshake.on_link_up());
   ControlFrame hello = dialler.sent.front();
-  hello[4] = std::byte{2};
+  hello[4] = std::byte{protocol_version + 1};
   acceptor.carry_out(acceptor.handshake.on_frame(hello, now));
   ASSERT_TRUE(acceptor.ended.has_value());
-  EXPECT_THAT(acceptor.ended->sentence, HasSubstr("version 1, the other version 2"));
+  EXPECT_THAT(acceptor.ended->sentence, HasSubstr("version 2, the other version 3"));
 }
 
 TEST_F(HandshakeTest, NoQueuePairLeftIsSaidToThePeer) {

@@ -25,7 +25,9 @@ std::vector<Message> one_of_each_kind() {
           {session, Epoch{0xffffffff}, ReadyAck{}},
           {session, Epoch{1}, Refusal{RefusalReason::no_resources, Session{}, "8 of 8 queue pairs are in use"}},
           {session, Epoch{1}, Refusal{RefusalReason::crossed, Session{5}, ""}},
-          {session, Epoch{1}, Bye{}}};
+          {session, Epoch{1}, Bye{}},
+          {session, Epoch{2}, Rehandshake{offer_of(77), 0xfffffff0}},
+          {session, Epoch{2}, Reconnected{}}};
 }
 
 std::string why_refused(const ControlFrame& frame) {
@@ -84,13 +86,13 @@ ControlFrame changed_header(Change change) {
 
 TEST(ControlMessages, HeadersOutOfRangeAreRefusedWithTheField) {
   EXPECT_THAT(why_refused(changed_header([](auto& h) { h.magic ^= 1; })), HasSubstr("starts with"));
-  EXPECT_THAT(why_refused(changed_header([](auto& h) { h.version = 2; })), HasSubstr("version 2"));
+  EXPECT_THAT(why_refused(changed_header([](auto& h) { h.version = protocol_version + 1; })), HasSubstr("version 3"));
   EXPECT_THAT(why_refused(changed_header([](auto& h) { h.kind = 0; })), HasSubstr("kind 0"));
-  EXPECT_THAT(why_refused(changed_header([](auto& h) { h.kind = 8; })), HasSubstr("kind 8"));
+  EXPECT_THAT(why_refused(changed_header([](auto& h) { h.kind = 10; })), HasSubstr("kind 10"));
   EXPECT_THAT(why_refused(changed_header([](auto& h) { h.reserved = 1; })), HasSubstr("reserved"));
   EXPECT_THAT(why_refused(changed_header([](auto& h) { h.session = 0; })), HasSubstr("session 0"));
   EXPECT_THAT(why_refused(changed_header([](auto& h) { h.bytes += 1; })), HasSubstr("25 bytes"));
-  const auto other_version = decode(changed_header([](auto& h) { h.version = 2; }));
+  const auto other_version = decode(changed_header([](auto& h) { h.version = protocol_version + 1; }));
   EXPECT_EQ(std::get<Undecodable>(other_version).reason, RefusalReason::mismatch);
 }
 
