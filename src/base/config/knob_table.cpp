@@ -103,7 +103,7 @@ constexpr Knob knob_table[] = {
      "Silence after which a packet is sent again, rounded up to 4.096us times a power of two; a device may wait four "
      "times as long. Raise it where a congested fabric answers late, lower it to notice a loss sooner."},
     {"rc", "retry_count", [](Config& c) -> Member { return &c.rc.retry_count; }, retries, Unit::none,
-     "How often a packet is sent again before the queue pair fails, which closes its channel. 0 makes each loss show."},
+     "How often a packet is sent again before the queue pair fails and is replaced. 0 makes each loss show."},
     {"rc", "rnr_timer", [](Config& c) -> Member { return &c.rc.rnr_timer; }, rnr_timers, Unit::nanoseconds,
      "How long a sender waits that found no receive posted, rounded up to what devices have. Credits make it never "
      "happen; 0 is not \"at once\" but the code for 655.36ms, so it is not allowed."},
