@@ -45,7 +45,6 @@ struct Side {
     Bytes memory;    // the caller's buffer
     Bytes expected;  // in it, if the request ends well; of a source nothing
     bool ended = false;
-    Bytes at_end;  // what a target held then
   };
 
   explicit Side(Node& its_node) : node(&its_node), shared(slots * slot_bytes + 64) {
@@ -68,10 +67,7 @@ struct Side {
         if (operation.request.ok() && !operation.expected.empty()) {
           EXPECT_EQ(operation.memory, operation.expected) << operation.what;
         }
-        if (operation.what.starts_with("send") || operation.what.starts_with("put")) {
-          std::ranges::fill(operation.memory, taken_back);
-        }
-        operation.at_end = operation.memory;
+        std::ranges::fill(operation.memory, taken_back);
       }
       all = all && operation.ended;
     }
@@ -79,7 +75,8 @@ struct Side {
   }
   void expect_left_alone() const {
     for (const Operation& operation : operations) {
-      EXPECT_TRUE(operation.memory == operation.at_end) << operation.what << ": touched after its end";
+      EXPECT_TRUE(std::ranges::all_of(operation.memory, [](std::byte byte) { return byte == taken_back; }))
+          << operation.what << ": touched after its end";
     }
   }
 
