@@ -117,6 +117,20 @@ TEST_F(PlacementTest, NothingIsPlacedOnceTheRegionOrTheQueuePairIsGone) {
   EXPECT_TRUE(untouched());
 }
 
+// A placer keeps what it was permitted last, and the key does not tell it that less is permitted now.
+TEST_F(PlacementTest, OnlyWhatARegionWasRegisteredForLastIsPlaced) {
+  ASSERT_TRUE(place(packet()));
+  std::memset(memory_.address, 0, bytes);
+  target_->region_gone(rkey);
+  target_->region_registered(region(rkey, memory_.address, bytes, IBV_ACCESS_LOCAL_WRITE));
+  EXPECT_FALSE(place(packet())) << "access that was taken back";
+  target_->region_gone(rkey);
+  target_->region_registered(region(rkey, memory_.address, bytes / 2));
+  EXPECT_FALSE(place(packet(bytes / 2))) << "behind the new end";
+  EXPECT_TRUE(untouched());
+  EXPECT_TRUE(place(packet(bytes / 2 - 8)));
+}
+
 TEST_F(PlacementTest, TakingBackWaitsForWhoIsStillCopying) {
   PeerSlot& busy = slot();
   const auto waits_for = [&](std::uint64_t placement, const std::function<void()>& take_back,

@@ -29,4 +29,11 @@ void RegionTable::remove(std::uint32_t key) {
   free_.push_back(index);
 }
 
+void RegionTable::change(std::uint32_t key, DomainId domain, std::uint64_t address, std::uint64_t length,
+                         std::uint32_t access) {
+  RegionView& region = regions_[key >> 8];
+  pinned_bytes_ += length - region.length;
+  region = {.key = key, .protection_domain = domain, .access = access, .address = address, .length = length};
+}
+
 }  // namespace verbatim::soft

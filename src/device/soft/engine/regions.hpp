@@ -22,6 +22,8 @@ class RegionTable {
   [[nodiscard]] std::optional<std::uint32_t> add(DomainId domain, std::uint64_t address, std::uint64_t length,
                                                  std::uint32_t access);
   void remove(std::uint32_t key);
+  // What `key` gives access to from now on; the key stays.
+  void change(std::uint32_t key, DomainId domain, std::uint64_t address, std::uint64_t length, std::uint32_t access);
 
   [[nodiscard]] const RegionView* find(std::uint32_t key) const {
     const std::uint32_t index = key >> 8;

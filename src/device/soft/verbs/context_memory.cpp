@@ -31,6 +31,16 @@ bool can_be_pinned(void* address, std::size_t length, int access) {
   return madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
 }
 
+// What is wrong with registering that: an errno value, or 0.
+int registration_problem(void* address, std::size_t length, int access) {
+  constexpr int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                        IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
+  constexpr int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  if (length == 0 || (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE)) != 0) return EINVAL;
+  if ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
+  return can_be_pinned(address, length, access) ? 0 : EFAULT;
+}
+
 }  // namespace
 
 ibv_pd* SoftContext::alloc_pd() {
@@ -96,13 +106,8 @@ ibv_pd* SoftContext::alloc_parent_domain(ibv_parent_domain_init_attr& attributes
 }
 
 ibv_mr* SoftContext::reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
-  constexpr int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                        IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
-  constexpr int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   if (forked_) return fail<ibv_mr>(EPERM);
-  if (length == 0 || (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE)) != 0) return fail<ibv_mr>(EINVAL);
-  if ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return fail<ibv_mr>(EINVAL);
-  if (!can_be_pinned(address, length, access)) return fail<ibv_mr>(EFAULT);
+  if (const int problem = registration_problem(address, length, access)) return fail<ibv_mr>(problem);
   const EngineVisit visit(lock_);
   if (length > config_.limits.max_pinned_bytes - engine_->regions.pinned_bytes()) return fail<ibv_mr>(ENOMEM);
   auto* domain = static_cast<SoftDomain*>(pd);
@@ -127,6 +132,38 @@ int SoftContext::dereg_mr(ibv_mr* mr) {
   engine_->wire().region_gone(mr->lkey);
   --static_cast<SoftDomain*>(mr->pd)->users;
   delete static_cast<SoftRegion*>(mr);
+  return 0;
+}
+
+int SoftContext::rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
+  if (forked_) return EPERM;
+  if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) return EINVAL;
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  if (moves && (pd == nullptr || pd->context != mr->context)) return EINVAL;
+  if (!moves) pd = mr->pd;
+  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) == 0) {
+    address = mr->addr;
+    length = mr->length;
+  }
+  RegionTable& regions = engine_->regions;
+  if ((flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) {
+    const EngineVisit visit(lock_);
+    access = static_cast<int>(regions.find(mr->lkey)->access);
+  }
+  // As in reg_mr(), pages are faulted in while the engine goes on.
+  if (const int problem = registration_problem(address, length, access)) return problem;
+  const EngineVisit visit(lock_);
+  if (length > config_.limits.max_pinned_bytes - (regions.pinned_bytes() - mr->length)) return ENOMEM;
+  // No peer places by what was granted before once the new grant stands.
+  engine_->wire().region_gone(mr->lkey);
+  regions.change(mr->lkey, static_cast<SoftDomain*>(pd)->id, reinterpret_cast<std::uint64_t>(address), length,
+                 static_cast<std::uint32_t>(access));
+  engine_->wire().region_registered(*regions.find(mr->lkey));
+  --static_cast<SoftDomain*>(mr->pd)->users;
+  ++static_cast<SoftDomain*>(pd)->users;
+  mr->pd = pd;
+  mr->addr = address;
+  mr->length = length;
   return 0;
 }
 

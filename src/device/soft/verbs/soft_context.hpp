@@ -93,6 +93,8 @@ class SoftContext final : public device::Context, public Control, private EventS
   ibv_pd* alloc_parent_domain(ibv_parent_domain_init_attr& attributes) override;
   ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) override;
   int dereg_mr(ibv_mr* mr) override;
+  // As ibv_rereg_mr(3), but answers an errno value; the region's keys stay. What fails leaves the region as it was.
+  int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access);
   ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) override;
   int dealloc_mw(ibv_mw* mw) override;
   device::Memory allocate(std::size_t bytes) override;
