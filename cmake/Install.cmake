@@ -22,8 +22,9 @@ configure_file(cmake/verbatim.pc.in verbatim.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/verbatim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(DIRECTORY include/verbatim DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.hpp)
-install(TARGETS verbatim-info verbatim-perf verbatim-pingpong)
-install(FILES docs/man/verbatim-info.1 docs/man/verbatim-perf.1 docs/man/verbatim-pingpong.1
+install(TARGETS verbatim-info verbatim-perf verbatim-pingpong verbatim-run)
+install(TARGETS verbatim-verbs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES docs/man/verbatim-info.1 docs/man/verbatim-perf.1 docs/man/verbatim-pingpong.1 docs/man/verbatim-run.1
   DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES docs/man/verbatim.toml.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
 install(FILES conf/verbatim.toml conf/soft.toml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)

@@ -17,7 +17,8 @@ readonly failure_lines=60
 # How long to wait for another package manager to finish, in seconds.
 readonly package_lock_seconds=300
 
-# One row per package. group: build (library, demo, benchmarks, tests), vm (tests on a kernel RDMA device, Debian and Ubuntu
+# One row per package. group: build (library, demo, benchmarks, tests), verbs (programs of others that tests run on the soft
+# device), vm (tests on a kernel RDMA device, Debian and Ubuntu
 # only, since the VM boots Debian's kernel), bench (what bench/rxe compares with in that VM) or lint (.ci/run). "-" means that
 # another row or the base system brings it.
 #
@@ -48,6 +49,10 @@ readonly packages='
     vm    | xz-utils              | -                      | -                     | -                | unpacks the kernel
     vm    | rdma-core             | -                      | -                     | -                | the tests of verbs that come with it
     vm    | ibverbs-utils         | -                      | -                     | -                | tools that show the RDMA device
+    verbs | ibverbs-utils         | libibverbs-utils       | libibverbs-utils      | -                | programs of others that run on the soft device
+    verbs | perftest              | perftest               | perftest              | -                | … and measure it
+    verbs | rdma-core             | -                      | -                     | -                | … and the tests of verbs
+    verbs | python3-pyverbs       | -                      | -                     | -                | … which are in Python
     bench | perftest              | -                      | -                     | -                | bare verbs, which bench/rxe compares with
     lint  | clang-format-14       | -                      | -                     | -                | checks the format
     lint  | clang-tidy-14         | -                      | -                     | -                | finds what the compiler does not say

@@ -210,7 +210,7 @@ TEST_F(ConnectorTest, WhatIsSaidOfARecoveryReachesTheOtherEndInItsEpoch) {
   a.say(id, Epoch{2}, Reconnected{});
   run({&a, &b});
   ASSERT_EQ(b.heard.size(), 2U);
-  const Node::Channel& at_b = b.open_channels().front();
+  const Node::Channel at_b = b.open_channels().front();
   for (const step::Recover& heard : b.heard) {
     EXPECT_EQ(heard.message.epoch, Epoch{2});
     EXPECT_EQ(heard.message.session, at_b.session);

@@ -35,7 +35,9 @@ bool can_be_pinned(void* address, std::size_t length, int access) {
 int registration_problem(void* address, std::size_t length, int access) {
   constexpr int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                         IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
+  constexpr int not_provided = IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
   constexpr int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  if ((access & not_provided) != 0) return EOPNOTSUPP;
   if (length == 0 || (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE)) != 0) return EINVAL;
   if ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   return can_be_pinned(address, length, access) ? 0 : EFAULT;

@@ -6,6 +6,13 @@
 
 namespace verbatim::soft {
 
+namespace {
+
+// No vendor's OUI: the bit of those that nobody assigns is set. Programs take 0 for a device that didn't answer.
+constexpr std::uint32_t vendor = 0x020000 | ('V' << 8) | 'B';
+
+}  // namespace
+
 int SoftContext::query_device(ibv_device_attr_ex& attributes) {
   if (forked_) return EPERM;
   const Limits& limits = config_.limits;
@@ -14,6 +21,9 @@ int SoftContext::query_device(ibv_device_attr_ex& attributes) {
   std::snprintf(base.fw_ver, sizeof(base.fw_ver), "verbatim");
   base.node_guid = config_.ports.front().gids.front().gid.global.interface_id;
   base.sys_image_guid = base.node_guid;
+  base.vendor_id = vendor;
+  base.vendor_part_id = 1;
+  base.hw_ver = 1;
   base.max_mr_size = UINT64_MAX;
   base.page_size_cap = 4096;
   base.max_qp = static_cast<int>(limits.max_qp);
