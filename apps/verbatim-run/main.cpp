@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -52,7 +53,8 @@ void describe(CLI::App& app, Options& options) {
   app.set_version_flag("--version", VERBATIM_VERSION);
   app.prefix_command();
   app.footer(
-      "Usage is verbatim-run [OPTIONS] [--] PROGRAM [ARGUMENT...]. Everything behind PROGRAM is the program's own. Exit status: the program's; 64 wrong use or a wrong value, 69 "
+      "Usage is verbatim-run [OPTIONS] [--] PROGRAM [ARGUMENT...]. Everything behind PROGRAM is the program's own. "
+      "Exit status: the program's; 64 wrong use or a wrong value, 69 "
       "no "
       "soft device can be had, 126 and 127 as a shell has them.");
 }
@@ -112,6 +114,7 @@ int run(const std::vector<std::string>& command) {
   }
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   ::execvp(arguments.front(), arguments.data());
@@ -149,7 +152,10 @@ int main(int count, char** words) {
     }
     return run(options.command);
   } catch (const Error& error) {
-    fmt::print(stderr, "verbatim-run: {}\n", error.what());
+    std::fprintf(stderr, "verbatim-run: %s\n", error.what());
     return error.code() == ErrorCode::invalid_argument ? status_wrong_use : status_not_usable;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "verbatim-run: %s\n", error.what());
+    return status_not_usable;
   }
 }

@@ -55,8 +55,7 @@ ibv_device** ibv_get_device_list(int* count) {
   ibv_device** const real = real_list != nullptr ? real_list(&real_count) : nullptr;
   ibv_device* const soft = verbatim::preload::soft_device();
   // The real library's list, which it wants back; its devices; ours; and the end.
-  auto** const all =
-      static_cast<ibv_device**>(std::calloc(static_cast<std::size_t>(real_count) + 3, sizeof(ibv_device*)));
+  auto** const all = static_cast<ibv_device**>(std::calloc(static_cast<std::size_t>(real_count) + 3, sizeof(void*)));
   if (all == nullptr) return errno = ENOMEM, nullptr;
   all[0] = reinterpret_cast<ibv_device*>(real);
   if (real != nullptr) std::copy_n(real, real_count, all + 1);

@@ -29,8 +29,7 @@ int without_hints(unsigned access) {
 
 extern "C" {
 
-// -- domains and memory
-// -------------------------------------------------------------------------------------------------
+// -- domains and memory ------------------------------------------------------------
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (Context* soft = soft_of(context)) return soft->alloc_pd();
@@ -92,8 +91,7 @@ ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
   VERBATIM_CALL_REAL(ibv_import_dm, nullptr, context, handle);
 }
 
-// -- completion queues
-// ---------------------------------------------------------------------------------------------------
+// -- completion queues ------------------------------------------------------------
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context, ibv_comp_channel* channel, int vector) {
   if (Context* soft = soft_of(context)) return soft->create_cq(entries, cq_context, channel, vector);
@@ -110,8 +108,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   VERBATIM_CALL_REAL(ibv_destroy_cq, errno, cq);
 }
 
-// -- shared receive queues
-// -------------------------------------------------------------------------------------------------
+// -- shared receive queues ------------------------------------------------------------
 
 ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
   if (Context* soft = soft_of(pd->context)) return soft->create_srq(pd, *attributes);
@@ -133,8 +130,7 @@ int ibv_destroy_srq(ibv_srq* srq) {
   VERBATIM_CALL_REAL(ibv_destroy_srq, errno, srq);
 }
 
-// -- queue pairs
-// -------------------------------------------------------------------------------------------------------
+// -- queue pairs ------------------------------------------------------------
 
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   if (Context* soft = soft_of(pd->context)) return soft->create_qp(pd, *attributes);
@@ -186,8 +182,7 @@ int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   VERBATIM_CALL_REAL(ibv_detach_mcast, errno, qp, gid, lid);
 }
 
-// -- addresses
-// ---------------------------------------------------------------------------------------------------------
+// -- addresses ------------------------------------------------------------
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   if (Context* soft = soft_of(pd->context)) return soft->create_ah(pd, *attributes);

@@ -1,5 +1,6 @@
 #include "device/preload/soft_devices.hpp"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <utility>
 
@@ -54,6 +56,8 @@ int errno_of(const Error& error) noexcept {
   }
 }
 
+Soft& soft() noexcept;
+
 void complain(const char* what) noexcept {
   std::fprintf(stderr, "libverbatim-verbs: %s\n", what);
 }
@@ -61,7 +65,8 @@ void complain(const char* what) noexcept {
 // Never destroyed: programs use devices in their own destructors too.
 Soft& soft() noexcept {
   static Soft* const instance = [] {
-    auto* const made = new Soft;
+    alignas(Soft) static std::byte room[sizeof(Soft)];
+    auto* const made = new (room) Soft;
     try {
       const soft::DeviceConfig config = soft::read_settings();
       ibv_device& device = made->listed.device;
@@ -73,6 +78,8 @@ Soft& soft() noexcept {
     } catch (const std::exception& error) {
       complain(error.what());
     }
+    // Whole in a child too, whatever other threads were opening.
+    ::pthread_atfork([] { soft().mutex.lock(); }, [] { soft().mutex.unlock(); }, [] { soft().mutex.unlock(); });
     return made;
   }();
   return *instance;

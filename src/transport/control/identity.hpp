@@ -24,6 +24,7 @@ struct Session {
 // Count of a channel's (re)handshakes.
 struct Epoch {
   std::uint32_t value = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the defaulted comparison for a literal
   friend constexpr auto operator<=>(Epoch, Epoch) = default;
 };
 
