@@ -23,7 +23,9 @@ inline const std::vector<Floor> floors = {
     {"src/device/soft/**", {"src/device/soft/**", "src/device/*", "src/device/queue_pair/*", "src/base/**"}},
     {"src/device/ibverbs/**", {"src/device/ibverbs/**", "src/device/*", "src/device/queue_pair/*", "src/base/**"}},
     // The library for programs of others, in front of the soft device.
-    {"src/device/preload/**", {"src/device/preload/**", "src/device/*", "src/device/soft/*", "src/base/**"}},
+    {"src/device/preload/**",
+     {"src/device/preload/**", "src/device/*", "src/device/soft/*", "src/device/soft/verbs/*",
+      "src/device/soft/engine/*", "src/device/queue_pair/*", "src/base/**"}},
     // The way into each kind of device lies in its folder's own files; what is deeper is private.
     {"src/device/*",
      {"src/device/*", "src/device/queue_pair/*", "src/device/soft/*", "src/device/ibverbs/*", "src/base/**"}},

@@ -4,6 +4,7 @@
 
 #include "device/preload/real.hpp"
 #include "device/preload/soft_devices.hpp"
+#include "device/soft/verbs/soft_context.hpp"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -72,7 +73,10 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, 
 }
 
 int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
-  if (soft_of(mr->context) != nullptr) return errno = EOPNOTSUPP, IBV_REREG_MR_ERR_INPUT;
+  if (soft_of(mr->context) != nullptr) {
+    errno = verbatim::soft::SoftContext::of(mr->context).rereg_mr(mr, flags, pd, address, length, access);
+    return errno == 0 ? 0 : IBV_REREG_MR_ERR_INPUT;
+  }
   VERBATIM_CALL_REAL(ibv_rereg_mr, IBV_REREG_MR_ERR_INPUT, mr, flags, pd, address, length, access);
 }
 
