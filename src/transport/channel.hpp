@@ -110,7 +110,7 @@ class Channel {
   // -- recovery, for the engine (recovery.cpp) -----------------------------------------------------------------------
   [[nodiscard]] control::Recovery& recovery() noexcept { return *recovery_; }
   void set_recovery(std::unique_ptr<control::Recovery> recovery) noexcept { recovery_ = std::move(recovery); }
-  // Grows while the channel moves anything.
+  // Changes while the channel moves anything.
   [[nodiscard]] std::uint64_t progress_made() const noexcept;
   // Before its lane is taken away: keeps what the peer may not have. Until resume() nothing is sent or taken.
   void suspend();
@@ -279,6 +279,7 @@ class Channel {
   bool suspended_ = false;
   bool replaying_ = false;
   std::uint32_t expected_sequence_ = 0;  // while suspended
+  std::uint64_t taken_by_peer_ = 0;      // frames, when it was resumed last
   std::uint32_t next_sequence_ = 0;      // … of a frame that is new
   std::deque<LostFrame> lost_frames_;
   std::deque<Fragment> lost_fragments_;

@@ -122,6 +122,11 @@ class Lane {
   // The sequenced frames that the peer is not known to have taken, in order. They lie in this lane's memory.
   [[nodiscard]] std::vector<const FrameHeader*> frames_on_the_way() const;
 
+  // Frames and lines, of what this lane has sent.
+  [[nodiscard]] std::uint64_t taken_by_peer() const noexcept {
+    return std::uint64_t{frames_consumed_by_peer_} + lines_consumed_by_peer_;
+  }
+
   [[nodiscard]] std::uint32_t next_sequence() const noexcept { return next_sequence_; }
   [[nodiscard]] std::uint32_t expected_sequence() const noexcept { return expected_sequence_; }
   void on_sequenced() noexcept { ++expected_sequence_; }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/units.hpp"
 #include "transport/engine.hpp"
 
 namespace verbatim::transport {
@@ -66,7 +67,7 @@ void Engine::carry_out(Channel& channel, const control::recovery::Connect& actio
   } catch (const Error& error) {
     return recover(channel, recovery.on_failure(error.what(), channel.progress_made(), now_));
   }
-  recover(channel, recovery.on_connected());
+  recover(channel, recovery.on_connected(now_));
 }
 
 void Engine::carry_out(Channel& channel, const control::recovery::Say& action) {
@@ -83,9 +84,12 @@ void Engine::carry_out(Channel& channel, const control::recovery::Resume& action
                     "sent; is its memory intact?");
   }
   ++channel.counters_.recoveries;
+  log().info("channel to {} has come back on queue pair {} after {}: {} (attempt {})", channel.peer(),
+             channel.lane().queue().number().value, format_duration(action.took), action.why, action.attempts);
 }
 
 void Engine::carry_out(Channel& channel, const control::recovery::Lose& action) {
+  channel.broken_ = false;  // said in the sentence
   shut(channel, Status::device_failed, action.sentence);
 }
 

@@ -13,7 +13,8 @@
 namespace verbatim::transport {
 
 std::uint64_t Channel::progress_made() const noexcept {
-  return fragments_done_ + counters_.messages_received + expected_sequence();
+  const std::uint64_t taken = taken_by_peer_ + (suspended_ ? 0 : lane_->taken_by_peer());
+  return fragments_done_ + counters_.messages_received + expected_sequence() + taken;
 }
 
 void Channel::suspend() {
@@ -55,6 +56,7 @@ bool Channel::resume(std::uint32_t next_expected_by_peer) {
   if (first != next_expected_by_peer) return false;
   lane_->continue_at(next_expected_by_peer, expected_sequence_);
   settle_lost_fragments(next_expected_by_peer);
+  taken_by_peer_ = next_expected_by_peer;
   suspended_ = false;
   replaying_ = true;
   engine_.touch(*this);

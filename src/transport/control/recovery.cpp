@@ -70,6 +70,7 @@ RecoveryActions Recovery::on_failure(const std::string& why, std::uint64_t progr
 // From any state but lost and, of our own accord, draining.
 RecoveryActions Recovery::begin(Epoch epoch, std::uint64_t progress, Time now) {
   if (state_ == RecoveryState::steady) {
+    began_ = now;
     deadline_ = now + limits_.deadline;
     if (progress != progress_) {
       attempts_ = 0;
@@ -124,12 +125,12 @@ RecoveryActions Recovery::answer_peer() {
   return {recovery::Connect{std::get<Agreement>(agreed)}};
 }
 
-RecoveryActions Recovery::on_connected() {
+RecoveryActions Recovery::on_connected(Time now) {
   if (state_ != RecoveryState::connecting) return {};
   state_ = RecoveryState::readying;
   RecoveryActions actions{recovery::Say{epoch_, Reconnected{}}};
   if (peer_connected_) {
-    for (RecoveryAction& action : resume()) actions.push_back(std::move(action));
+    for (RecoveryAction& action : resume(now)) actions.push_back(std::move(action));
   }
   return actions;
 }
@@ -139,7 +140,7 @@ RecoveryActions Recovery::on_message(const Message& message, std::uint64_t progr
   if (std::holds_alternative<Reconnected>(message.content)) {
     if (message.epoch != epoch_ || state_ == RecoveryState::steady) return {};
     peer_connected_ = true;
-    return state_ == RecoveryState::readying ? resume() : RecoveryActions{};
+    return state_ == RecoveryState::readying ? resume(now) : RecoveryActions{};
   }
   const auto* again = std::get_if<Rehandshake>(&message.content);
   if (again == nullptr) return {};
@@ -156,10 +157,10 @@ RecoveryActions Recovery::on_message(const Message& message, std::uint64_t progr
   return actions;
 }
 
-RecoveryActions Recovery::resume() {
+RecoveryActions Recovery::resume(Time now) {
   state_ = RecoveryState::steady;
   deadline_ = never;
-  return {recovery::Resume{peer_->next_expected}};
+  return {recovery::Resume{peer_->next_expected, why_, attempts_, now - began_}};
 }
 
 RecoveryActions Recovery::lose(std::string sentence) {

@@ -46,6 +46,10 @@ struct Say {
 };
 struct Resume {  // send again from the frame on that the peer has not taken
   std::uint32_t next_expected_by_peer = 0;
+  // For the log: what failed last, how many queue pairs it took, and how long.
+  std::string why;
+  std::uint32_t attempts = 0;
+  Duration took{};
 };
 struct Lose {  // the last action
   std::string sentence;
@@ -64,11 +68,11 @@ class Recovery {
 
   Recovery(Role role, const Limits& limits, Random random);
 
-  // The queue pair in use has failed. `progress`: any count that has grown if the channel moved something meanwhile.
+  // The queue pair in use has failed. `progress`: any number that is another if the channel moved something meanwhile.
   [[nodiscard]] RecoveryActions on_failure(const std::string& why, std::uint64_t progress, Time now);
   [[nodiscard]] RecoveryActions on_drained(Time now);
   [[nodiscard]] RecoveryActions on_prepared(const Offer& own, std::uint32_t next_expected);
-  [[nodiscard]] RecoveryActions on_connected();
+  [[nodiscard]] RecoveryActions on_connected(Time now);
   [[nodiscard]] RecoveryActions on_message(const Message& message, std::uint64_t progress, Time now);
   [[nodiscard]] RecoveryActions on_tick(Time now);
 
@@ -81,7 +85,7 @@ class Recovery {
  private:
   [[nodiscard]] RecoveryActions begin(Epoch epoch, std::uint64_t progress, Time now);
   [[nodiscard]] RecoveryActions answer_peer();
-  [[nodiscard]] RecoveryActions resume();
+  [[nodiscard]] RecoveryActions resume(Time now);
   [[nodiscard]] RecoveryActions lose(std::string sentence);
 
   static constexpr Duration first_pause = std::chrono::milliseconds(1);
@@ -96,6 +100,7 @@ class Recovery {
   std::uint32_t attempts_ = 0;
   std::uint64_t progress_ = 0;  // at the last failure
   std::string why_;
+  Time began_{};
   Time deadline_ = never;
   Time prepare_at_ = never;
   std::optional<Offer> own_;

@@ -156,6 +156,7 @@ TEST_F(ConfigSource, HasAProfileThatShowsRaces) {
   const Config config = load_with(sources).config;
   EXPECT_EQ(config.rc.retry_count, 0);
   EXPECT_EQ(config.rc.rnr_retry_count, 0);
+  EXPECT_FALSE(config.recovery.enabled);
 }
 
 TEST_F(ConfigSource, SaysWhichProfilesThereAre) {

@@ -40,7 +40,7 @@ struct End {
     connected_to = action.agreement.peer.queue_pair.value;
     connected = true;
     connected_in = machine.epoch();
-    take(machine.on_connected());
+    take(machine.on_connected(Time{}));
   }
   void carry_out(const recovery::Say& say) {
     Message message{Session{1}, say.epoch, {}};

@@ -2,7 +2,9 @@
 // included: nothing is lost, doubled, reordered or wrong, and nothing is left behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
+#include <vector>
 
 #include "traffic.hpp"
 
@@ -113,6 +115,55 @@ INSTANTIATE_TEST_SUITE_P(
                           {{.fault = soft::PacketFault::drop, .rate = 0.01},
                            {.fault = soft::PacketFault::reorder, .rate = 0.02, .delay = microseconds(3)}}}),
     [](const auto& shape) { return std::string(shape.param.name); });
+
+// One end sends and hears nothing but credits, and fails more often than recovery.attempts allows in a row.
+TEST(RecoveryOfAStream, IsProgressForTheSenderToo) {
+  for (const bool write_queue : {false, true}) {
+    Cluster cluster(3);
+    Side a(cluster.add(crowded_config(write_queue)));
+    Side b(cluster.add(crowded_config(write_queue)));
+    std::tie(a.channel, b.channel) = cluster.connect(*a.node, *b.node);
+    constexpr std::uint64_t count = 4000;
+    std::vector<std::uint64_t> received(count);
+    std::vector<Request> receives;
+    for (std::uint64_t& word : received) {
+      receives.push_back(b.node->engine->receive(&word, sizeof(word), Tag{1}, exact_tag, any_source));
+    }
+    std::vector<std::uint64_t> numbers(count);
+    std::vector<Request> sends;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      numbers[i] = i;
+      sends.push_back(a.channel->send(&numbers[i], sizeof(numbers[i]), Tag{1}));
+    }
+    for (std::uint64_t next = 50; next < count; next += 50) {
+      ASSERT_TRUE(cluster.run_until([&] { return receives[next].done(); })) << a.channel->reason_text();
+      kill_queue_pair(next % 100 == 0 ? a : b);
+    }
+    ASSERT_TRUE(cluster.run_until(
+        [&] { return std::ranges::all_of(receives, &Request::done) && std::ranges::all_of(sends, &Request::done); }));
+    EXPECT_EQ(received, numbers);
+    EXPECT_TRUE(std::ranges::all_of(sends, &Request::ok));
+    EXPECT_GT(a.channel->counters().recoveries, crowded_config(false).recovery.attempts);
+  }
+}
+
+TEST(RecoveryThatFails, ClosesTheChannelWithWhatItWaitedFor) {
+  Config config = crowded_config(false);
+  config.recovery.deadline = milliseconds(5);
+  Cluster cluster;
+  Side a(cluster.add(config));
+  Side b(cluster.add(config));
+  std::tie(a.channel, b.channel) = cluster.connect(*a.node, *b.node);
+  const std::uint64_t number = 1;
+  cluster.asleep.push_back(b.node);
+  kill_queue_pair(a);
+  const Request send = a.channel->send(&number, sizeof(number), Tag{1});
+  const Request flush = a.channel->flush();
+  ASSERT_TRUE(cluster.run_until([&] { return flush.done() && send.done(); }));
+  EXPECT_EQ(flush.completion().status, Status::device_failed);
+  EXPECT_EQ(a.channel->state(), ChannelState::closed);
+  EXPECT_NE(a.channel->reason_text().find("recovery.deadline (5ms)"), std::string::npos) << a.channel->reason_text();
+}
 
 }  // namespace
 }  // namespace verbatim::transport::test
