@@ -51,8 +51,7 @@ readonly packages='
     vm    | ibverbs-utils         | -                      | -                     | -                | tools that show the RDMA device
     verbs | ibverbs-utils         | libibverbs-utils       | libibverbs-utils      | -                | programs of others that run on the soft device
     verbs | perftest              | perftest               | perftest              | -                | … and measure it
-    verbs | rdma-core             | -                      | -                     | -                | … and the tests of verbs
-    verbs | python3-pyverbs       | -                      | -                     | -                | … which are in Python
+    verbs | python3-pyverbs       | -                      | -                     | -                | … and the tests of verbs that come with it
     bench | perftest              | -                      | -                     | -                | bare verbs, which bench/rxe compares with
     lint  | clang-format-14       | -                      | -                     | -                | checks the format
     lint  | clang-tidy-14         | -                      | -                     | -                | finds what the compiler does not say
