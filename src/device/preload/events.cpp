@@ -1,6 +1,9 @@
 // ibv_*: events (ibv_get_cq_event(3), ibv_get_async_event(3)).
 #include <infiniband/verbs.h>
 
+#include <variant>
+
+#include "device/async_events.hpp"
 #include "device/preload/real.hpp"
 #include "device/preload/soft_devices.hpp"
 
@@ -11,26 +14,12 @@ namespace {
 
 // Whose object an event is about; nullptr: a port's or a device's, which nobody acknowledges.
 const ibv_context* context_of(const ibv_async_event& event) {
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR:
-      return event.element.cq->context;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return event.element.qp->context;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-      return event.element.srq->context;
-    case IBV_EVENT_WQ_FATAL:
-      return event.element.wq->context;
-    default:
-      return nullptr;
-  }
+  return std::visit(
+      [](auto subject) -> const ibv_context* {
+        if constexpr (requires { subject->context; }) return subject->context;
+        return nullptr;
+      },
+      verbatim::device::subject_of(event));
 }
 
 void ack_real_event(ibv_async_event* event) {
