@@ -27,7 +27,8 @@ constexpr std::size_t plenty = std::size_t{1} << 30;
 class Mapped {
  public:
   explicit Mapped(std::size_t pages) : bytes_(pages * page_bytes) {
-    // Far from where the kernel puts what nobody placed: a page that a test gives up stays free until it is mapped again.
+    // Far from where the kernel puts what nobody placed: a page that a test gives up stays free until it is mapped
+    // again.
     void* const apart = reinterpret_cast<void*>(std::uintptr_t{1} << 45);
     void* const all = ::mmap(apart, bytes_ + 2 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     begin_ = static_cast<std::byte*>(all) + page_bytes;
